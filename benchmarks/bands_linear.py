@@ -25,11 +25,10 @@ import numpy as np
 
 import exact
 import vitrail as vt
-from bands_local import BLOCK_ROWS, MODELS, MOST_COORDINATES, coordinates
+from bands_local import BLOCK_ROWS, MODELS, MOST_COORDINATES, coordinates, true_values
 from bands_others import add_attribution, coverage_of
 from bands_setup import Bench, Case
 from bands_tools import EXACT_MU, Coverage, Redrawn, nobody
-from local_bands import true_values
 from local_setup import DELTA
 from running import Part, Row
 from vitrail.accounting import Cost, mu_of

@@ -14,12 +14,12 @@ import vitrail as vt
 from bands_others import add_attribution, coverage_of
 from bands_setup import Bench, Case
 from bands_tools import EXACT_MU, Redrawn
-from local_bands import true_values
 from local_setup import DELTA
 from running import Part
 from vitrail.accounting import mu_of
 from vitrail.explain.linear.local_linear import statistics_question
 from vitrail.results.synopsis import Synopsis
+from vitrail.schema import Categorical
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.ridge import RIDGE
 
@@ -30,6 +30,21 @@ MOST_COORDINATES = 128
 BLOCK_ROWS = 512
 """Of which all products of two coordinates are held at once."""
 MODELS = "models: forest (adult, framingham), network (bike), gradient boosting (acs, diabetes)"
+
+
+def true_values(problem: LocalProblem, raw: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Contributions by column, in units of f, of the solution on exact statistics."""
+    schema = problem.schema
+    if problem.intercept:
+        levels = sum(isinstance(column, Categorical) for column in schema.values())
+        slopes, means = exact.ridge_slopes(a, b, RIDGE, schema.n_features - levels)  # levels of a column add up to 1
+        parts = -slopes * means
+    else:
+        active = schema.features(raw)[0] > 0
+        for column, place in zip(schema.values(), schema.feature_slices.values(), strict=True):
+            active[:, place] |= not hasattr(column, "levels")
+        parts = np.where(active, exact.optimum(a, b, 1.0), 0.0)
+    return np.stack([parts[:, place].sum(axis=1) for place in schema.feature_slices.values()], axis=1)
 
 
 def truth_of(bench: Bench, case: Case, problem: LocalProblem, points: np.ndarray) -> np.ndarray:

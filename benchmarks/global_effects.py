@@ -1,20 +1,16 @@
-"""Figures on curves: gains at equal total budgets, wins at the paper's own, coverage of the bands, the synthetic peer."""
+"""Figures on curves: gains at equal total budgets, wins at the paper's own, the synthetic peer."""
 
 from __future__ import annotations
 
 import numpy as np
 
 import global_curves as curves
-import global_ours as ours
 from global_curves import KINDS, Row, geometric
 from global_setup import DELTA, Bench, Case, Part, mise
 from vitrail.accounting import mu_of
-from vitrail.results.band_claim import TWO_SIDED_95
-from vitrail.solve.curves.local_effects import EffectsPlan
 
 PEER_PLACES = 60
 """At how many of the values that occur the peer's partial dependence of a wide column is computed."""
-BAND_EPSILONS = (0.5, 1.0, 5.0)
 
 
 def gains(bench: Bench) -> Part:
@@ -57,72 +53,6 @@ def win_shares(bench: Bench) -> Part:
 
 
 # --- bands -------------------------------------------------------------------------------------------------------------
-
-
-def covered(case: Case, kind: str, drawn: dict[str, ours.Drawn], truths: dict[str, np.ndarray]) -> dict[str, float]:
-    """Share of places whose band holds the value without noise, by column."""
-    found = {}
-    for name, curve in drawn.items():
-        known = np.isfinite(truths[name])
-        inside = np.abs(curve.values - truths[name]) <= TWO_SIDED_95 * curve.stds
-        found[name] = float(inside[known].mean())
-    return found
-
-
-def truths_of(case: Case, kind: str, drawn: dict[str, ours.Drawn]) -> dict[str, np.ndarray]:
-    """Exact values at the places of a release: of the steps it made, or of the model's mean output; NaN where not known.
-
-    The mean output is not computed anew at places that follow a draw of the histogram, only at those that stay.
-    """
-    plan = next(iter(drawn.values())).plan
-    if isinstance(plan, EffectsPlan):
-        return ours.exact_effects(case, plan)
-    found = {}
-    for name, curve in drawn.items():
-        column = case.schema[name]
-        places = curve.places
-        stays = np.ones(len(places), dtype=bool)
-        if not case.categorical(name) and len(places) > 100:
-            spread = np.linspace(column.low, column.high, 104)
-            stays = np.isin(places, np.round(spread) if column.integer else spread)
-        truth = np.full(len(places), np.nan)
-        truth[stays] = case.clipped_means(name, places[stays])
-        found[name] = truth
-    return found
-
-
-def bands(bench: Bench) -> Part:
-    """Coverage over columns, places and draws, for whole datasets and single columns."""
-    rows: list[Row] = []
-    for name in curves.CASES:
-        case = bench.case(name)
-        for kind in KINDS:
-            for epsilon in BAND_EPSILONS:
-                shares: dict[str, list[float]] = {feature: [] for feature in case.names}
-                how = {"marginal_draws": case.scale.marginal_draws, "noise_draws": case.scale.noise_draws}
-                plan, truths = None, {}
-                for drawn in ours.drawn(case, kind, case.names, epsilon, **how):
-                    first = next(iter(drawn.values()))
-                    if first.plan is not plan:
-                        plan, truths = first.plan, truths_of(case, kind, drawn)
-                    for feature, share in covered(case, kind, drawn, truths).items():
-                        shares[feature].append(share)
-                by_column = {feature: float(np.mean(found)) for feature, found in shares.items()}
-                rows.append(
-                    {
-                        "data": name,
-                        "kind": kind,
-                        "total_epsilon": epsilon,
-                        "coverage": float(np.mean(list(by_column.values()))),
-                        "by_column": by_column,
-                    }
-                )
-    headline = {"band_coverage": float(np.mean([float(row["coverage"]) for row in rows]))}  # type: ignore[arg-type]
-    how_text = (
-        "95 % bands; mean over datasets, kinds and total epsilons 0.5, 1, 5 of that over columns and places; truth: exact "
-        "partial dependence at the places drawn, exact effects of the very steps made, both of the clipped model"
-    )
-    return Part(headline, rows, how_text)
 
 
 # --- the synthetic peer ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Explanations of whole models, measured: accuracy, bands, rankings and speed, against the published designs and peers.
+"""Explanations of whole models, measured: accuracy, rankings and speed, against the published designs and peers.
 
     python benchmarks/global_explanations.py --data FOLDER --anchors FOLDER    # everything; writes results/global.json
     python benchmarks/global_explanations.py --data FOLDER --only gains        # one part, or the part of one headline key
@@ -33,7 +33,6 @@ BENCHMARK = Benchmark[Bench](
     figures={
         "gains": Figure(global_effects.gains, ("adult_pdp_gain", "adult_ale_gain", "bike_pdp_gain", "bike_ale_gain")),
         "win_shares": Figure(global_effects.win_shares, ("pdp_win_share", "ale_win_share"), compared=True),
-        "bands": Figure(global_effects.bands, ("band_coverage",)),
         "importance": Figure(global_ranking.importance, ("pfi_bike", "pfi_adult", "pfi_framingham")),
         "generic_rankings": Figure(global_ranking.generic_rankings, ("generic_ranking_margin",), compared=True),
         "synthetic": Figure(global_effects.synthetic, ("synthetic_gain",)),

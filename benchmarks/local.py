@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 
-import local_bands
 import local_budget
 import local_fidelity
 import local_loss
@@ -36,7 +35,6 @@ BENCHMARK = Benchmark[Bench](
         ),
         "cells": Figure(local_loss.cells, ("acs_cells_gain_eps0.1",)),
         "synthetic": Figure(local_loss.synthetic, ("synthetic_gain",)),
-        "bands": Figure(local_bands.bands, ("band_coverage",)),
         "fidelity": Figure(local_fidelity.fidelity, ("adult_fidelity_best_eps1",)),
         "adaptive": Figure(local_budget.adaptive, ("adaptive_budget_ratio", "enhanced_budget_ratio")),
         "lime_speed": Figure(local_speed.lime_speed, ("lime_speedup",)),

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-import reasons_bands
 import reasons_counterfactual
 import reasons_peers
 import reasons_speed
@@ -166,7 +165,6 @@ def figures() -> dict[str, Figure[Bench]]:
             keys = tuple(key for epsilon in epsilons for key in headline_keys(name, epsilon, prefix))
             found[f"{prefix}{part}"] = Figure(lambda bench, m=measure, n=name, e=epsilons: m(bench, n, e), keys)
     found["gap"] = Figure(gap, ("gap_max",))
-    found["bands"] = Figure(reasons_bands.bands, ("band_overall", "band_worst"))
     found["speed"] = Figure(speed, ("shapley_per_second", "shap_permutation_speedup"), needs="shap")
     found["million"] = Figure(million, ("rows_seconds_million",))
     found["counterfactuals"] = Figure(

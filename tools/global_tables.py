@@ -23,7 +23,6 @@ HEADLINE = {
     "report_vs_predict": ("the whole Adult report over the model's own predictions", "<= 1.3", "{:.2f} x"),
     "sklearn_speedup": ("scikit-learn's partial dependence and permutation importance over ours", ">= 1", "{:.2f} x"),
     "synthetic_gain": ("DP synthetic data, then the exact curves: MISE over ours, Adult, eps 1", ">= 1", "{:.1f} x"),
-    "band_coverage": ("bands hold the value without noise", "93-97 %", "{:.1%}"),
 }
 
 
@@ -39,15 +38,6 @@ def gains() -> Lines:
     return table(("data", "curve", "total eps", "column", "as published", "generic", "ours", "gain"), lines)
 
 
-def bands() -> Lines:
-    lines = []
-    for row in rows_of("global", "bands"):
-        worst = min(row["by_column"], key=row["by_column"].get)
-        coverage = (f"{row['coverage']:.1%}", f"{worst} {row['by_column'][worst]:.0%}")
-        lines.append((row["data"], row["kind"].upper(), f"{row['total_epsilon']:g}", *coverage))
-    return table(("data", "curve", "total eps", "coverage", "worst column"), lines)
-
-
 def synthetic() -> Lines:
     lines = [
         (row["kind"].upper(), row["feature"], f"{row['synthetic']:.1e}", f"{row['ours']:.1e}")
@@ -60,7 +50,6 @@ def synthetic() -> Lines:
 TABLES: Tables = {
     "global.headline": lambda: held_to("global", HEADLINE),
     "global.gains": gains,
-    "global.bands": bands,
     "global.synthetic": synthetic,
     "global.how": lambda: how("global"),
 }

@@ -21,7 +21,6 @@ HEADLINE = {
     "acs_cells_gain_eps0.1": ("unlimited ones from cells, the paper's own weight, ACS, eps 0.1", ">= 1", "{:.1f} x"),
     "synthetic_gain": ("synopsis against DP synthetic data and the non-private solve, Adult, eps 1", ">= 8", "{:.0f} x"),
     "adult_fidelity_best_eps1": ("error on the 200 nearest rows, best private method, Adult, eps 1", "<= 0.080", "{:.4f}"),
-    "band_coverage": ("bands hold the solution without noise", "93-97 %", "{:.1%}"),
     "adaptive_budget_ratio": ("epsilon of the adaptive protocol over sound Algorithm 1's, 4 500 queries", "< 1", "{:.2f}"),
     "enhanced_budget_ratio": ("the same, enhanced", "< 1", "{:.2f}"),
     "lime_speedup": ("faster per explanation than lime, forest, 20 000 x 20", ">= 20", "{:.1f} x"),
@@ -49,21 +48,6 @@ def fidelity() -> Lines:
     return table(("data", "eps", "method", "weight", "error"), lines)
 
 
-def bands() -> Lines:
-    lines = [
-        (
-            r["data"],
-            r["method"],
-            f"{r['epsilon']:g}",
-            str(r["points_per_release"]),
-            f"{r['coverage']:.1%}",
-            f"{r['worst_column']:.1%}",
-        )
-        for r in rows_of("local", "bands")
-    ]
-    return table(("data", "method", "eps", "points per release", "coverage", "worst column"), lines)
-
-
 def stream() -> Lines:
     lines = []
     for row in rows_of("local", "adaptive"):
@@ -76,7 +60,6 @@ TABLES: Tables = {
     "local.headline": lambda: held_to("local", HEADLINE),
     "local.losses": losses,
     "local.fidelity": fidelity,
-    "local.bands": bands,
     "local.stream": stream,
     "local.how": lambda: how("local"),
 }

@@ -20,8 +20,6 @@ HEADLINE = {
     "pane_acs_cosine_eps0.01": ("ACS, a whole pane at eps 0.01: cosine", ">= 0.985", "{:.4f}"),
     "pane_diabetes_cosine_eps1": ("Diabetes 130, a whole pane at eps 1: cosine", ">= 0.985", "{:.4f}"),
     "gap_max": ("how far reasons are from adding up to the output", "<= 1e-6", "{:.0e}"),
-    "band_overall": ("bands: how often they hold, worst dataset and price", ">= 93 %", "{:.1%}"),
-    "band_worst": ("bands: the worst column of all", ">= 85 %", "{:.1%}"),
     "rows_vs_mbi_cosine": ("cosine minus that on mbi's rows at the same price, the least", ">= -0.002", "{:+.4f}"),
     "rows_vs_mbi_tvd": ("distance of all two-way tables over that of mbi's rows, the largest", "<= 1.05", "{:.2f} x"),
     "pdp_vs_rows": (
@@ -53,22 +51,6 @@ def cosines() -> Lines:
     return table(("data", "background", "epsilon", "model", "cosine", "same first reason"), lines)
 
 
-def bands() -> Lines:
-    """How often bands hold."""
-    lines = [
-        (
-            row["data"],
-            f"{row['epsilon']:g}",
-            f"{row['overall']:.1%}",
-            f"{row['worst']:.1%}",
-            row["worst_column"],
-            f"{row['width']:.1f} x",
-        )
-        for row in rows_of("reasons", "bands")
-    ]
-    return table(("data", "epsilon", "held", "worst column", "which", "width over the oracle's"), lines)
-
-
 def counterfactuals() -> Lines:
     """By dataset: changes, distances and time, without and with a weight on plausibility."""
     lines = []
@@ -95,7 +77,6 @@ def counterfactuals() -> Lines:
 TABLES: Tables = {
     "reasons.headline": lambda: held_to("reasons", HEADLINE),
     "reasons.cosines": cosines,
-    "reasons.bands": bands,
     "reasons.counterfactuals": counterfactuals,
-    "reasons.how": lambda: how("reasons", "adult", "bands", "counterfactuals"),
+    "reasons.how": lambda: how("reasons", "adult", "counterfactuals"),
 }

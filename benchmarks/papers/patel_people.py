@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from local_bands import true_values
+from bands_local import true_values
 from local_draws import rehearsed, symmetric_noise
 from local_loss import Judge
 from local_setup import DELTA, Bench, Case, Part, fitted
