@@ -56,7 +56,7 @@ SEEN_ELSEWHERE = {
     "ale": "its clips, long before",
     "importance": "how much models remember (combined_scores), long before",
     "pdp": "how far a whole curve may be lifted, after it had failed there",
-    "reasons": "the noise of linked columns' tables, and what these are too coarse for, after they had failed there without",
+    "reasons": "the noise of linked columns' tables, after they had failed there without it",
 }
 """Constants for which data outside the protocol were looked at."""
 
@@ -77,7 +77,7 @@ SHARED_CHANGES = (
 SEEN_BEFORE = {
     "local_statistics": LOCAL_CHANGES,
     "local_moments": LOCAL_CHANGES,
-    "reasons": "structure, from three eighths to a half, for Bike and Framingham; what tables are too coarse for, for HELOC",
+    "reasons": "structure, from three eighths to a half, for Bike and Framingham",
     "local_enhanced": SHARED_CHANGES,
     "local_adaptive": SHARED_CHANGES,
 }

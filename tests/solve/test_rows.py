@@ -21,7 +21,6 @@ from vitrail.solve.rows.histograms import (
 from vitrail.solve.rows.network import even_numbers
 from vitrail.solve.rows.replicates import (
     STRUCTURE,
-    coarse_squares,
     errors_of,
     inside_bins,
     replicate_weights,
@@ -179,30 +178,6 @@ def test_errors_are_those_of_the_noise() -> None:
     unseen = 0.4 / 1000**2
     noise = (sigma / total) ** 2 * 0.52
     assert float(found[0, 0]) ** 2 == pytest.approx(noise + 0.25 * 0.52 / 256 / 1000 + unseen, rel=1e-9)
-
-
-def test_what_coarse_tables_take_off_a_mean_is_in_the_error() -> None:
-    """The mean product of two normal numbers of correlation 0.8, drawn from halves that are as they should be.
-
-    Rows are 20 000 of a seed: their mean product is known to 0.01. Halves keep a little more than the formula has, which is
-    of first order in the correlation: the error is a quarter too large.
-    """
-    rng = np.random.default_rng(11)
-    truth = rng.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], 20_000)
-    halves = (truth > 0).astype(int)
-    drawn = np.empty_like(truth)
-    for column in (0, 1):
-        for half in (0, 1):
-            there = halves[:, column] == half
-            drawn[there, column] = rng.permutation(truth[there, column])
-    product = (drawn[:, 0] * drawn[:, 1])[None, :, None]
-    off = 0.8 - product.mean()
-    assert off > 0.3
-    found = np.sqrt(coarse_squares(product, drawn, list(halves.T), [(0, 1)])[0, 0])
-    assert off < found < 1.4 * off
-    alone = coarse_squares(drawn[None, :, :1], drawn, list(halves.T), [(0, 1)])  # a mean of one column alone is not off
-    assert np.sqrt(alone[0, 0]) < 0.01
-    assert coarse_squares(product, halves.astype(float), list(halves.T), [(0, 1)])[0, 0] == 0  # groups lose nothing here
 
 
 def test_errors_do_not_grow_with_columns_that_say_nothing() -> None:

@@ -22,14 +22,7 @@ from ..schema import Column, Numeric, Schema
 from ..schema.bins import Bins, values_in
 from ..solve.rows.histograms import blocks_of, column_shares
 from ..solve.rows.network import Link, Network, even_numbers, fit_network
-from ..solve.rows.replicates import (
-    coarse_squares,
-    errors_of,
-    inside_bins,
-    replicate_weights,
-    table_squares,
-    unsmoothed_ratios,
-)
+from ..solve.rows.replicates import errors_of, inside_bins, replicate_weights, table_squares, unsmoothed_ratios
 from ..solve.rows.tables import agreed_table, group_shares
 from .band_claim import TWO_SIDED_95
 from .base import Frame, Result, show
@@ -351,10 +344,7 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         linked = table_squares(
             per_row, self._indices[:n_rows], self.groups, tables, total=self.total, sigma=self.tables_sigma
         )
-        of_rows = [group[index] for group, index in zip(self.groups, self._indices[:n_rows].T, strict=True)]
-        numbers = [pair for pair in tables if all(self.bins[column].edges is not None for column in pair)]
-        coarse = coarse_squares(per_row, self.sampled[:n_rows], of_rows, numbers)
-        errors = np.sqrt(errors**2 + linked + coarse + inside_bins(per_row, self.sampled[:n_rows], self.bins))
+        errors = np.sqrt(errors**2 + linked + inside_bins(per_row, self.sampled[:n_rows], self.bins))
         return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.total / 2 else errors
 
     # --- tables and pictures -----------------------------------------------------------------------------------------

@@ -15,10 +15,6 @@ rest. Then an average is sum_j sum_b p_j(b) h_j(b) plus the mean of the rest, an
   bins of h_j^2 (of blocks that are counted twice, less). Smoothing is there to make the error smaller, so smoothed shares
   are given the same; where they are further from the counts than that, as much as they are.
 - *Tables.* The noise of every contrast of linked columns, by what a mean would move with it (``table_squares``).
-- *Coarse tables.* Linked numbers are drawn independently inside the groups of their table, which takes off what they have in
-  common: of the correlation of normal variables, groups that keep the shares c_i and c_j of the variances leave c_i c_j.
-  What is averaged goes with the product of the two, by least squares: a mean is off by that slope times what was lost
-  (``coarse_squares``; two groups lose more than half, which HELOC at epsilon 0.3 showed).
 - *Rows.* Even draws (``network``) keep the rows of a stratum to their number, up to a part of one row in each draw: left
   are that part times h_j, and the choice of rows for the rest, whose size at a row is that of a fit without it.
 - *Structure.* What columns have in common beyond links of two moves the mean of the rest by an amount that no release
@@ -41,7 +37,7 @@ also where tables have no noise; why is not known.)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -241,42 +237,6 @@ def table_squares(
         moved, chance = weights.T @ (members @ values), (weights**2).T @ (members @ values**2)
         found += np.maximum((moved**2 - chance).sum(axis=0), 0.0)
     return np.asarray((sigma / total) ** 2 * found.reshape(n_points, n_numbers))
-
-
-def coarse_squares(per_row: Floats, values: Floats, groups: Sequence[Indices], pairs: Iterable[Pair]) -> Floats:
-    """Squared errors (points, numbers) of means over rows from what tables of linked numbers are too coarse for.
-
-    Parameters
-    ----------
-    per_row, values : array (points, rows, numbers), (rows, columns)
-        What is averaged; the rows, raw.
-    groups : list of array
-        The group of every row, by column.
-    pairs : iterable
-        Linked columns that are numbers.
-    """
-    n_points, n_rows, n_numbers = per_row.shape
-    averaged = np.moveaxis(per_row, 1, 0).reshape(n_rows, -1)
-    found = np.zeros(averaged.shape[1])
-    for i, j in pairs:
-        (a, kept_a), (b, kept_b) = (_standardised(values[:, column], groups[column]) for column in (i, j))
-        common = abs(float((a * b).mean()))
-        lost = min(common * (1 / max(kept_a * kept_b, SMALLEST) - 1), 1 - common)
-        left, sizes, right = np.linalg.svd(np.stack([np.ones(n_rows), a, b, a**2, b**2, a * b], axis=1), full_matrices=False)
-        if lost <= 0 or sizes[-1] <= RANK * sizes[0]:  # a number of two values has no square of its own
-            continue
-        by_product = right[:, -1] / sizes
-        along = left.T @ averaged
-        chance = by_product @ by_product * ((averaged - left @ along) ** 2).mean(axis=0)
-        found += lost**2 * np.maximum((by_product @ along) ** 2 - chance, 0.0)
-    return found.reshape(n_points, n_numbers)
-
-
-def _standardised(column: Floats, groups: Indices) -> tuple[Floats, float]:
-    """A column with mean 0 and variance 1, and the share of its variance that lies between groups."""
-    made = (column - column.mean()) / max(float(column.std()), SMALLEST)
-    means = np.bincount(groups, weights=made) / np.maximum(np.bincount(groups), 1)
-    return made, float((means[groups] ** 2).mean())
 
 
 def _of_counts(effect: Floats, cut: Bins, apart: Floats, block_counts: Floats, expected: Floats) -> tuple[Floats, Floats]:
