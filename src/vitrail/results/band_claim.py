@@ -120,7 +120,7 @@ CLAIMS: Mapping[str, BandClaim] = MappingProxyType(
         "local moments": BandClaim.MEASURED_95,
         "local cells": BandClaim.MEASURED_95,
         "local ball": BandClaim.NOT_CALIBRATED,
-        "local centred": BandClaim.NOT_CALIBRATED,
+        "local centred": BandClaim.MEASURED_95,
         "local descent": BandClaim.MEASURED_95,
         "local adaptive": BandClaim.NOT_CALIBRATED,
         "local enhanced": BandClaim.NOT_CALIBRATED,

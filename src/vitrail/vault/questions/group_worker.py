@@ -72,7 +72,8 @@ class GroupServer:
             self._to.send_bytes(self._task)
             answer = self._from.recv_bytes()
         if answer != READY:
-            self._process.kill()
+            self._lost = True
+            self.close()
             reason = answer.decode(errors="replace")
             raise InvalidInput(
                 f"the group function cannot be loaded in a process of its own ({reason}); define it in a module that can be "
