@@ -9,6 +9,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
+from vitrail.solve.linear import ridge
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.ridge import RIDGE, ridge_fit
 from vitrail.solve.linear.statistics import LocalStatistics, scales_of
@@ -153,9 +154,9 @@ def test_a_narrow_column_that_carries_the_model_is_inside_its_band(sigma):
 GROUPS = vt.Schema({"count": vt.Numeric(0, 40), "group": vt.Categorical(["one", "other"]), "other": vt.Numeric(0, 1)})
 
 
-@pytest.mark.parametrize("sigma", [2.0, 6.0])
+@pytest.mark.parametrize("sigma", [2.0, 6.0, 100.0])
 def test_a_column_that_goes_along_with_one_that_drowns_is_inside_its_band(sigma):
-    """What was wrong: with the slope of the count shrunk, the group it goes along with seemed to do its work, for certain.
+    """With the slope of the count shrunk, the group it goes along with seems to do its work.
 
     40 draws of one point, independent given the rows, and seeded. Had they no seed, bands that hold 95 times in 100 would
     fail here (25 or fewer of 40) with probability 4e-10.
@@ -172,6 +173,20 @@ def test_a_column_that_goes_along_with_one_that_drowns_is_inside_its_band(sigma)
         fit = noisy(problem, raw[:1], gram, cross, sigma, generator, NARROW_ROWS).explain()
         held += abs(fit.values[0, 1] - truth[1]) <= fit.half_widths[0, 1]
     assert held > 25
+
+
+def test_what_a_column_leaves_open_is_in_the_bands_of_others(affine, monkeypatch):
+    """Not where rows say all; and never less."""
+
+    def widths(sigma):
+        return noisy(*affine, sigma, np.random.default_rng(5)).explain().half_widths
+
+    with_doubt = [widths(sigma) for sigma in (1e-3, 30.0)]
+    monkeypatch.setattr(ridge, "LARGEST", 0.0)
+    silence, noise = (found / widths(sigma) for found, sigma in zip(with_doubt, (1e-3, 30.0), strict=True))
+    np.testing.assert_allclose(silence, 1, rtol=0.05)
+    assert (noise >= 1).all()
+    assert noise.mean() > 1.3
 
 
 def test_a_slope_that_drowns_among_many_is_inside_its_band():

@@ -235,7 +235,8 @@ def descent_recipe(
         ends.append((ended.phi, np.hypot(means[-1].stds if means else np.zeros(len(batch)), ended.noise_std)))
         releases += ended.releases
     phi, phi_stds = map(np.concatenate, zip(*ends, strict=True))
-    mean, mean_stds = (np.concatenate([getattr(m, w) for m in means]) if means else None for w in ("of_x", "stds"))
+    mean = np.concatenate([found.of_x for found in means]) if means else None
+    mean_stds = np.concatenate([found.stds for found in means]) if means else None
     models, promise = LocalModels(phi, mean, phi_stds, mean_stds), replace(terms.promise(*releases), basis=bundle(releases))
     notes = (f"Found by {len(sizes)} noisy gradients per point.", BANDS_NOTE.format(*LEFT_OUT["descent"]))
     cost, claim = cost_of(releases), _claim(problem, "descent")

@@ -28,7 +28,7 @@ and a share for tails, since slopes are not normal over columns, errors of singl
 come from ``NOISE_DRAWS`` draws. Where rows say little it is the prior's: as far as that is right, shrinkage is in the band.
 
 Where they say much, steps 2 and 3 count errors twice: H d(beta) = R (dg - dC beta) and R dC (beta - phi) are two parts of R
-(dg - dC phi), and cancel where the ridge takes most of a slope away (COMPAS at epsilon 3: four times the error). So Cov(phi)
+(dg - dC phi), and cancel where the ridge takes most of a slope away (seen on COMPAS at epsilon 3). So Cov(phi)
 is at most ``DIRECT`` times the covariance of R (dg - dC phi), which needs no prior; what that leaves out is second order.
 
 4. *A guard, where it is not right* (as in solve/guard.py). One narrow column may carry most of the model while its

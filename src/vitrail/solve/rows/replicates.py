@@ -18,8 +18,8 @@ rest. Then an average is sum_j sum_b p_j(b) h_j(b) plus the mean of the rest, an
 - *Rows.* Even draws (``network``) keep the rows of a stratum to their number, up to a part of one row in each draw: left
   are that part times h_j, and the choice of rows for the rest, whose size at a row is that of a fit without it.
 - *Structure.* What columns have in common beyond links of two moves the mean of the rest by an amount that no release
-  tells. It is taken to be half, in squares, of what the choice of rows makes (chosen on Adult, ACS and Bike: without it
-  bands of ACS held 93 %, with three quarters those of Adult and Bike held 99 %).
+  tells. It is taken to be half, in squares, of what the choice of rows makes (chosen on Adult, ACS and Bike: with none
+  bands of ACS held too rarely, with three quarters those of Adult and Bike were too wide).
 - *The private rows* are so many draws of the rest, too: what they have in common beyond tables is not smooth.
 - *Links.* Two columns may depend on each other by as much as noise hid when links were chosen. A sum of (k - 1)^2
   contrasts of k groups, each off by s rows of N, moves the mean of the rest by at most about (k - 1) s/N of its standard
