@@ -38,7 +38,6 @@ PARTS = {
     "local_cells": "bands_linear",
     "local_cells_auto": "bands_linear",
     "local_rows": "bands_linear",
-    "local_ball": "bands_linear",
     "local_centred": "bands_linear",
     "pdp": "bands_curves",
     "ale": "bands_curves",

@@ -1,11 +1,10 @@
 """Coverage of the local linear explanations that bands_local.py leaves out.
 
-Descents, streams of points, cells, private rows, a ball.
+Descents, streams of points, cells, private rows, the paper's form without an intercept.
 
-A truth is what the same explainer, with its public settings, finds from the same rows without noise, choices of starts
-included; rows named ``<part>_given`` take choices as they were made with noise. Cells are taken as they were chosen: the
-line they stand for is nearly the same. How far the truth is from ridge regression on the same rows, which
-``method="statistics"`` is about, stands beside the coverage as ``left_out_*``, the same in all columns.
+A truth is what the same explainer, with its public settings, finds from the same rows without noise. Cells are taken as
+they were chosen: the line they stand for is nearly the same. How far the truth is from ridge regression on the same rows,
+which ``method="statistics"`` is about, stands beside the coverage as ``left_out_*``, the same in all columns.
 
 Gradients and weighted means of a point are linear in its exact statistics (exact.py), so a descent is answered from those,
 with noise of every plan's own law: no pass over the rows. Once per case the sums are compared with the vault's.
@@ -15,11 +14,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
-from unittest import mock
 
 import numpy as np
 
@@ -36,18 +33,15 @@ from vitrail.accounting.releases import Release
 from vitrail.explain.linear import descent
 from vitrail.explain.linear.local_linear import statistics_question
 from vitrail.explain.recipe import Ask, Recipe, drive, mu_of_units
-from vitrail.solve.linear.descent import INTERCEPT_UNIT, Gradients, History, Past
+from vitrail.solve.linear.descent import INTERCEPT_UNIT, Gradients, History
 from vitrail.solve.linear.labelled_rows import RowsExplainer, explain_on
 from vitrail.solve.linear.problem import LocalProblem, by_column
-from vitrail.vault import Select
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.questions.question import Question
-from vitrail.vault.questions.select import SelectPlan, selection_weights
 
 POINTS, DRAWS = 20, 20
 BALL_DRAWS, RELEASES = 10, 12
 """Bands in a ball take 59 solutions each; a release of private rows takes seconds."""
-RADIUS = 1.0
 COPIES_OF = 200_000
 """So many rows, real ones again and again, stand for private rows that were sampled."""
 CHECKED = 1e-6
@@ -60,8 +54,7 @@ R = TypeVar("R")
 class Answered:
     """Runs recipes of any number of questions on exact sums that are known, with noise of each plan's own law or without.
 
-    ``sums`` gives the flat exact sums of a question, or for a ``Select`` those of every candidate, (candidates, width).
-    ``choices`` are the candidates that were chosen, in order. Price and promise of releases are not what they would be.
+    ``sums`` gives the flat exact sums of a question. Price and promise of releases are not what they would be.
     """
 
     def __init__(self, case: Case, mu: float, sums: Callable[[Question], np.ndarray], *, noisy: bool = True) -> None:
@@ -70,11 +63,9 @@ class Answered:
         self._release: Release | None = None
         vault = case.vault
         self._facts = PublicFacts(vault.schema, vault.target, len(case.rows), "add-remove", BLOCK_ROWS)
-        self.choices: list[int] = []
 
     def run(self, recipe: Recipe[R]) -> R:
         """The finished result of one draw."""
-        self.choices = []
         return drive(recipe, Cost.of_mu(self._mu).pico_mu_squared, self._answer)
 
     def _answer(self, ask: Ask, units: int, step: int) -> Release:
@@ -82,20 +73,9 @@ class Answered:
         if self._release is None:
             self._release = nobody(self._case).ask(question, mu=mu_of_units(units), delta=DELTA)
         plan = question.plan(mu_of_units(units), self._facts)
-        if isinstance(plan, SelectPlan):
-            self.choices.append(self._chosen(plan, sums))
-            return replace(self._release, value=np.array([self.choices[-1]], dtype=np.float64), sigma=None)
         flat = sums + plan.stds * self._generator.normal(size=sums.shape) if self._noisy else np.array(sums)
         answer = plan.shape(flat)
         return replace(self._release, value=answer.value, parts=MappingProxyType(answer.parts), sigma=plan.sigma)
-
-    def _chosen(self, plan: SelectPlan, sums: np.ndarray) -> int:
-        """By the exponential mechanism, or the best."""
-        scores = [-int(length / plan.step) for length in np.linalg.norm(sums, axis=1)]
-        if not self._noisy:
-            return int(np.argmax(scores))
-        odds = selection_weights(scores, plan.epsilon, plan.sensitivity_cells).astype(np.float64)
-        return int(self._generator.choice(len(odds), p=odds / odds.sum()))
 
 
 @dataclass(frozen=True)
@@ -131,11 +111,6 @@ class Local:
         """Weighted means of x - z, (points, n_features)."""
         return self.a[:, 0, 1:] / self.a[:, 0, :1]
 
-    def centred(self) -> tuple[np.ndarray, np.ndarray]:
-        """C and g of slopes beside a free intercept."""
-        inner = self.a[:, 1:, 1:] - self.means[:, :, None] * self.a[:, None, 0, 1:]
-        return inner, self.b[:, 1:] - self.means * self.b[:, :1]
-
     def values(self, slopes: np.ndarray, means: np.ndarray) -> np.ndarray:
         """Contributions by column, in units of the output."""
         return self.half * by_column(self.problem.schema, -slopes * means)
@@ -149,31 +124,21 @@ class Local:
         return 2 * (self.a[point] @ phi - self.b[point])
 
     def sums(self, question: Question) -> np.ndarray:
-        """Of gradients, of candidates' gradients, or of weights and weighted x - z."""
-        asked = vars(question)["fn"]
-        rows = asked.__self__ if isinstance(question, Select) else asked
+        """Of gradients, or of weights and weighted x - z."""
+        rows = vars(question)["fn"]
         if not isinstance(rows, descent.GradientRows):
             point = self._point(inspect.getclosurevars(rows).nonlocals["centres"])
             weight, *of_x = self.a[point, 0]
             return len(self.case.rows) * np.array([weight, self.b[point, 0], *of_x])
         point = self._point(rows.centres)
-        found = len(self.case.rows) * np.stack([self.gradient(point, phi) for phi in rows.phi[0]])
+        found = len(self.case.rows) * self.gradient(point, rows.phi[0])
         if self.problem.intercept:
-            found[:, 0] *= INTERCEPT_UNIT
-        return found if isinstance(question, Select) else found[0]
+            found[0] *= INTERCEPT_UNIT
+        return found
 
     def _point(self, centres: np.ndarray) -> int:
         (centre,) = centres
         return int(np.flatnonzero((self.problem.encode(self.raw) == centre).all(axis=1))[0])
-
-    def descended(self, gradients: Gradients, point: int, start: np.ndarray, lengths: list[float]) -> np.ndarray:
-        """Where steps of these lengths lead without noise."""
-        phi = start
-        units = np.ones(len(phi))
-        units[0] = INTERCEPT_UNIT**2 if self.problem.intercept else 1.0
-        for length in lengths:
-            phi = gradients.project(phi - length * units * self.gradient(point, phi))
-        return phi
 
     def check(self, gradients: Gradients) -> None:
         """Compare with the vault's own sums, at a price at which noise is nothing."""
@@ -245,57 +210,12 @@ def local_descent(bench: Bench) -> Part:
     return with_rows(coverage.part(how), sizes)
 
 
-@dataclass
-class Steps:
-    """Starts and lengths of the descents of a stream, as they come."""
-
-    starts: list[np.ndarray] = field(default_factory=list)
-    lengths: list[list[float]] = field(default_factory=list)
-
-
-@contextmanager
-def recorded() -> Iterator[Steps]:
-    """While it lasts, every descent that begins is written down."""
-    steps, descend = Steps(), descent.descend
-
-    def recording(gradients: Gradients, centres: np.ndarray, start: np.ndarray, sizes: descent.Steps, *rest, **named):
-        steps.starts.append(start[0])
-        steps.lengths.append([length for length, _ in sizes])
-        return descend(gradients, centres, start, sizes, *rest, **named)
-
-    with mock.patch.object(descent, "descend", recording):
-        yield steps
-
-
-def without_noise(
-    local: Local, gradients: Gradients, options: vt.linear.Adaptive, steps: Steps, choices: list[int], *, noisy_starts: bool
-) -> np.ndarray:
-    """Values of a stream whose choices and steps are given; starts are as they were, or follow without noise as well."""
-    history, entries = History(local.problem), []
-    descents, chosen = zip(steps.starts, steps.lengths, strict=True), iter(choices)
-    for point, raw in enumerate(local.raw):
-        past = history.neighbour(raw, options.reuse_distance)
-        if past is None:
-            start, lengths = next(descents)
-            known = history.starts(raw, options.candidates)
-            if not noisy_starts:
-                level = local.b[point, :1] / local.a[point, 0, :1]
-                candidates = [*(phi for phi, _ in known), gradients.start(level, 1)[0]]
-                start = gradients.project(candidates[next(chosen) if known else 0])
-            phi = local.descended(gradients, point, start, lengths)
-            past = Past(raw, phi, True, 0.0, local.means[point], 0.0, len(lengths), Cost())
-        history.take(past)
-        entries.append(past)
-    return local.values(np.array([past.phi[1:] for past in entries]), np.array([past.mean for past in entries]))
-
-
 def _stream(bench: Bench, part: str, *, enhanced: bool) -> Part:
-    coverage, chosen, starting = (coverage_of(bench, f"{part}{what}") for what in ("", "_given", "_from_start"))
-    sizes = list[Row]()
+    coverage, sizes = coverage_of(bench, part), list[Row]()
     for name in bench.data:
         options = vt.linear.Adaptive(enhanced=enhanced, history=History(local_of(bench, name)[0].problem))
         explainer, local = local_of(bench, name, method=options)
-        case, gradients, ridge = local.case, Gradients(local.problem), local.ridge()
+        case, ridge = local.case, local.ridge()
         conversation = explainer.conversation(case.schema.pandas(local.raw))
         for epsilon in bench.epsilons:
             mu = mu_of(epsilon, DELTA) * np.sqrt(len(local.raw))
@@ -303,19 +223,14 @@ def _stream(bench: Bench, part: str, *, enhanced: bool) -> Part:
             truth = silent.run(conversation.recipe(case.terms(mu))).values
             sizes.append(left_out(part, name, epsilon, truth, ridge))
             for _ in range(2 if bench.quick else DRAWS):
-                with recorded() as steps:
-                    found = side.run(conversation.recipe(case.terms(mu)))
-                given = (local, gradients, options, steps, side.choices)
+                found = side.run(conversation.recipe(case.terms(mu)))
                 add_attribution(coverage, name, epsilon, found, truth)
-                add_attribution(chosen, name, epsilon, found, without_noise(*given, noisy_starts=False))
-                add_attribution(starting, name, epsilon, found, without_noise(*given, noisy_starts=True))
     how = (
         f"vt.LocalLinear, {options.name}, stable weight: {DRAWS} streams of {POINTS} points from an empty history, every "
-        f"point at the price named; truth: the stream without noise, choices included; {part}_given: choices of starts, "
-        f"number and lengths of steps as they were; {part}_from_start: from the noisy start itself; left_out_*: how far the "
-        f"truth is from ridge regression; {MODELS}"
+        f"point at the price named; truth: the stream without noise; left_out_*: how far the truth is from ridge "
+        f"regression; {MODELS}"
     )
-    return with_rows(coverage.part(how), sizes, chosen, starting)
+    return with_rows(coverage.part(how), sizes)
 
 
 def local_adaptive(bench: Bench) -> Part:
@@ -442,7 +357,7 @@ def local_rows(bench: Bench) -> Part:
     return with_rows(coverage.part(how), sizes)
 
 
-# --- a ball ------------------------------------------------------------------------------------------------------------
+# --- no intercept --------------------------------------------------------------------------------------------------------
 
 
 def _drawn(bench: Bench, explainer: vt.LocalLinear, local: Local, draws: int) -> Iterator[tuple[int, float, vt.Attribution]]:
@@ -460,23 +375,6 @@ def _drawn(bench: Bench, explainer: vt.LocalLinear, local: Local, draws: int) ->
                 found = side.run(conversation.recipe(case.terms(mu)))
                 assert isinstance(found, vt.Attribution)
                 yield point, epsilon, found
-
-
-def local_ball(bench: Bench) -> Part:
-    """``vt.linear.Statistics(radius=1.0)``."""
-    coverage, sizes = coverage_of(bench, "local_ball"), list[Row]()
-    for name in bench.data:
-        explainer, local = local_of(bench, name, method=vt.linear.Statistics(radius=RADIUS))
-        truth = local.values(exact.optimum(*local.centred(), RADIUS), local.means)
-        sizes.append(left_out("local_ball", name, None, truth, local.ridge()))
-        for point, epsilon, found in _drawn(bench, explainer, local, BALL_DRAWS):
-            add_attribution(coverage, name, epsilon, found, truth[point : point + 1])
-    how = (
-        f"vt.LocalLinear, statistics, slope in a ball of radius {RADIUS:g}: {POINTS} points, each from releases of its own, "
-        f"{BALL_DRAWS} of them; truth: the best slope in the same ball without noise; left_out_*: how far that is from "
-        f"ridge regression without a ball; {MODELS}"
-    )
-    return with_rows(coverage.part(how), sizes)
 
 
 def local_centred(bench: Bench) -> Part:

@@ -29,7 +29,6 @@ NON_PRIVATE: tuple[tuple[str, Weight], ...] = (
     ("global fit", custom(np.ones_like, name="global")),
 )
 RIDGE = 1e-6
-BALLS: tuple[tuple[str, float | None], ...] = (("ball of 1", 1.0), ("ball of 3", 3.0), ("ridge", None))
 
 
 class Judge:
@@ -113,14 +112,10 @@ def unlimited(judge: Judge, epsilon: float, draws: int) -> Iterator[dict[str, ob
     for _ in range(draws):
         data = case.vault()
         released = fitted(LocalProblem(schema, model, polynomial()), data, mu)
-        for ball, radius in BALLS:
-            key = (f"synopsis, {ball}", "polynomial")
-            found.setdefault(key, []).append(judge.error_of(released(points, bands=False, radius=radius)))
+        found.setdefault(("synopsis", "polynomial"), []).append(judge.error_of(released(points, bands=False)))
         for name, weight in (("stable, c = 1", stable(1.0)), ("kernel exp(-d^2/0.2)", exponential(0.2))):
             released = fitted(LocalProblem(schema, model, weight), data, mu, "cells")
-            for ball, radius in BALLS:
-                key = (f"cells, {ball}", name)
-                found.setdefault(key, []).append(judge.error_of(released(points, bands=False, radius=radius)))
+            found.setdefault(("cells", name), []).append(judge.error_of(released(points, bands=False)))
         rows = vt.private_rows(data, mu=mu)
         problem = LocalProblem(schema, model, stable(1.0))
         for name, weight in (("default width", None), *WEIGHTS[:3]):

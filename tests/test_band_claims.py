@@ -38,7 +38,7 @@ def data() -> vt.PrivateData:
 
 LOCAL = {
     "statistics": lambda data: vt.LocalLinear(data, MODEL)(POINT, mu=2.0),
-    "ball": lambda data: vt.LocalLinear(data, MODEL, method=vt.linear.Statistics(radius=1.0))(POINT, mu=2.0),
+    "centred": lambda data: vt.LocalLinear(data, MODEL, intercept=False)(POINT, mu=2.0),
     "hard labels": lambda data: vt.LocalLinear(data, MODEL, labels="hard")(POINT, mu=2.0),
     "another weight": lambda data: vt.LocalLinear(data, MODEL, weight=vt.weights.exponential(0.3))(POINT, mu=2.0),
     "descent": lambda data: vt.LocalLinear(data, MODEL, method="descent")(POINT, mu=2.0),
@@ -65,7 +65,7 @@ def assert_says(claim: BandClaim, text: str) -> None:
 
 
 MEASURED = {"statistics": "local statistics", "classes": "local statistics"}
-MEASURED |= {method: f"local {method}" for method in ("moments", "cells", "ball", "descent", "adaptive")}
+MEASURED |= {method: f"local {method}" for method in ("moments", "cells", "centred", "descent", "adaptive")}
 """Methods of local explanations that the benchmark on bands has measured."""
 
 

@@ -88,10 +88,10 @@ def test_the_vault_holds_a_row_to_the_bound_even_if_classes_are_no_probabilities
 @pytest.mark.usefixtures("planted_noise")
 def test_classes_together_agree_with_each_alone() -> None:
     data = data_of(epsilon=300)
-    together = vt.LocalClasses(data, models(), method=vt.linear.Statistics(radius=3.0))(POINT, epsilon=40.0)
+    together = vt.LocalClasses(data, models())(POINT, epsilon=40.0)
     assert list(together) == [0, 1, 2]
     for number, model in enumerate(models()):
-        alone = vt.LocalLinear(data, model, method=vt.linear.Statistics(radius=3.0))(POINT, epsilon=40.0)
+        alone = vt.LocalLinear(data, model)(POINT, epsilon=40.0)
         assert together[number].values == pytest.approx(alone.values, abs=0.01)
         assert together[number].predictions == pytest.approx(alone.predictions, abs=0.01)
         assert together[number].outputs == pytest.approx(alone.outputs)
@@ -104,7 +104,7 @@ def test_classes_together_agree_with_each_alone() -> None:
 @pytest.mark.usefixtures("planted_noise")
 def test_bands_of_classes_cover_what_a_release_without_noise_would_say() -> None:
     data = vt.PrivateData(rows(4000), SCHEMA, name="three", n_rows_public=4000, budget=vt.Budget(3000, 1e-6))
-    plain, banded = vt.linear.Statistics(radius=2.0, bands=False), vt.linear.Statistics(radius=2.0)
+    plain, banded = vt.linear.Statistics(bands=False), vt.linear.Statistics()
     exact = vt.LocalClasses(data, models(), method=plain)(POINT, epsilon=800.0)
     covered = []
     for draw in range(20):

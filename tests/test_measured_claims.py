@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from vitrail.explain.linear.descent import HELD, LEFT_OUT
+from vitrail.explain.linear.descent import LEFT_OUT
 from vitrail.results.band_claim import CLAIMS, BandClaim
 
 RESULTS = Path(__file__).parents[1] / "benchmarks/results"
@@ -23,7 +23,6 @@ MEASURED_AS = {
     "local statistics": ("local_statistics",),
     "local moments": ("local_moments",),
     "local cells": ("local_cells", "local_cells_auto"),
-    "local ball": ("local_ball",),
     "local centred": ("local_centred",),
     "local descent": ("local_descent",),
     "local adaptive": ("local_adaptive",),
@@ -68,10 +67,3 @@ def test_notes_of_descents_say_how_far_the_steps_were_from_the_best_line(method:
         to_a_digit("cosine", max, math.ceil),
     )
     assert LEFT_OUT[method] == expected
-
-
-@pytest.mark.parametrize(("kind", "said"), list(HELD.items()))
-def test_notes_say_how_often_bands_hold_where_a_choice_is_not_taken_as_given(kind: str, said: float) -> None:
-    """To one digit, downwards, over all data and prices of the benchmark."""
-    found = [results(name)["headline"][f"local_{kind}_overall"] for name in ("bands", "bands_unseen")]
-    assert said == math.floor(10 * min(found)) / 10

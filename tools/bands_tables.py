@@ -21,7 +21,6 @@ NAMES = {
     "local_cells": "local explanations, pay once (cells named)",
     "local_cells_auto": "local explanations, pay once (cells chosen)",
     "local_rows": "local explanations, pay once (private rows)",
-    "local_ball": "local explanations, in a ball",
     "local_centred": "local explanations, no intercept",
     "pdp": "partial dependence",
     "ale": "accumulated effects",
@@ -35,11 +34,6 @@ NAMES = {
     "shap_importance": "SHAP importance",
     "shap_dependence": "SHAP dependence",
 }
-TRUTHS = {
-    "_given": "choices as they were made",
-    "_from_start": "the noisy start as it was",
-}
-"""What rows of a part are about that are not about its truth, by how their explainer's name ends."""
 Cell = tuple[str, float]
 
 
@@ -51,7 +45,7 @@ def measured(file: str = "bands") -> dict[str, list[Row]]:
     """Rows of columns with enough pairs, by explainer, in the order of the file."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in stored(file)["rows"]:
-        if not row["part"].startswith("false_clear") and not row["explainer"].endswith(tuple(TRUTHS)):
+        if not row["part"].startswith("false_clear"):
             found[row["explainer"]] += [row] if counts(row) else []
     return found
 
@@ -158,7 +152,7 @@ def noise() -> Lines:
     """How often results called themselves mostly noise, by explainer, data and epsilon; never is left out."""
     shares: dict[tuple[str, str, float], list[float]] = defaultdict(list)
     for row in stored("bands")["rows"]:
-        if not row["part"].startswith("false_clear") and not row["explainer"].endswith(tuple(TRUTHS)):
+        if not row["part"].startswith("false_clear"):
             shares[row["explainer"], row["data"], row["epsilon"]].append(row["mostly_noise"])
     lines = [
         (named(explainer), data, f"{epsilon:g}", f"{fmean(found):.0%}")
@@ -184,21 +178,6 @@ def left_out() -> Lines:
         for (explainer, data), rows in found.items()
     ]
     head = ("explainer", "data", "size over that of ridge regression", "cosine with it")
-    return table(head, lines) if lines else ["Not measured yet."]
-
-
-def given() -> Lines:
-    """What bands hold where a choice that noise took part in is taken as given."""
-    by_truth: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in stored("bands")["rows"]:
-        for ending, about in TRUTHS.items():
-            if row["explainer"].endswith(ending) and counts(row):
-                by_truth[row["explainer"].removesuffix(ending), about].append(row)
-    lines = []
-    for (explainer, about), rows in by_truth.items():
-        least, worst = min(map(held, cells(rows).values())), worst_of(rows)
-        lines.append((named(explainer), about, f"{least:.1%}", f"{worst['coverage']:.1%}", place(worst)))
-    head = ("explainer", "about", "held, worst data and price", "worst column", "which")
     return table(head, lines) if lines else ["Not measured yet."]
 
 
@@ -228,7 +207,6 @@ TABLES: Tables = {
     "bands.noise": noise,
     "bands.clear": clear,
     "bands.left_out": left_out,
-    "bands.given": given,
     "bands.elsewhere": lambda: explainers("bands_elsewhere"),
     "bands.unseen": lambda: explainers("bands_unseen"),
     "bands.how": lambda: how("bands"),

@@ -64,7 +64,7 @@ def ways() -> Lines:
     mean = next(row["error"] for row in fidelity if row["method"].startswith("predicting the mean"))
     everything = "everything: contributions, counterfactuals, curves, importance, rows"
     one = "one person's contributions"
-    rows, synopsis = near["private rows", "default width"], near["synopsis, ball of 3", "polynomial"]
+    rows, synopsis = near["private rows", "default width"], near["synopsis", "polynomial"]
     lines = [
         ("pane", everything, stored("pane")["headline"]["local_fidelity"], "everybody, for ever"),
         ('private rows alone (`fit(kind="rows")`)', "contributions", rows, "everybody"),

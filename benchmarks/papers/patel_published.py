@@ -21,13 +21,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from vitrail.accounting import Basis, Cost, bounded_range_epsilon_of
+from vitrail.accounting import Basis, Cost
 from vitrail.accounting.guarantee import Guarantee
 from vitrail.accounting.releases import Release
 from vitrail.explain.linear.descent import GradientRows
 from vitrail.explain.recipe import Ask, Recipe, Terms, drive, mu_of_units
 from vitrail.solve.linear.descent import Gradients
-from vitrail.vault import Select
 
 R = TypeVar("R")
 DELTA = 1e-6
@@ -216,23 +215,12 @@ class Rehearsal:
         return drive(recipe(terms), Cost.of_mu(mu).pico_mu_squared, self.answer)
 
     def answer(self, ask: Ask, units: int, step: int) -> Release:
-        question, mu = ask.question, mu_of_units(units)
-        if isinstance(question, Select):
-            return self._choice(question.fn.__self__, units, mu)  # type: ignore[attr-defined]
-        rows: GradientRows = question.fn  # type: ignore[attr-defined]
-        phi = rows.phi[:, 0]
+        rows: GradientRows = ask.question.fn  # type: ignore[attr-defined]
+        phi = rows.phi
         exact = np.stack([gradient(*self.statistics(z), one) for z, one in zip(rows.centres, phi, strict=True)])
-        sigma = float(np.linalg.norm(self.gradients.bounds(phi))) / mu
+        sigma = float(np.linalg.norm(self.gradients.bounds(phi))) / mu_of_units(units)
         noisy = self.n_rows_public * exact + self.generator.normal(0.0, sigma, exact.shape)
         return Release(noisy.ravel(), sigma, Cost(units), promise(units), {}, "rehearsal")
-
-    def _choice(self, rows: GradientRows, units: int, mu: float) -> Release:
-        a, b = self.statistics(rows.centres[0])
-        starts = rows.phi[0]
-        norms = np.linalg.norm(2 * (starts @ a - b), axis=1) * self.n_rows_public
-        rate = bounded_range_epsilon_of(mu) / (2 * float(self.gradients.bounds(starts).max()))
-        noisy = -norms * rate + self.generator.gumbel(size=len(starts))
-        return Release(np.array([float(np.argmax(noisy))]), None, Cost(units), promise(units), {}, "rehearsal")
 
 
 @functools.cache

@@ -24,7 +24,6 @@ import pytest
 
 import vitrail as vt
 from error_rates import CONFIDENCE
-from vitrail.accounting import bounded_range_epsilon_of
 from vitrail.explain.linear.descent import Stream
 from vitrail.explain.recipe import Terms, drive, mu_of_units
 from vitrail.solve.linear.descent import Gradients, History
@@ -69,26 +68,12 @@ class Eavesdropper:
     released: list[float] = field(default_factory=list)
 
     def answer(self, ask, units, step):
-        release, mu = self.answer_of(ask, units, step), mu_of_units(units)
-        if isinstance(ask.question, vt.Select):
-            self._choice(ask.question.fn.__self__, int(release.value[0]), mu)
-        else:
-            self._gradient(ask.question.fn, release.value / M, release.sigma / M)
-        return release
-
-    def _gradient(self, rows, mean, sigma):
-        low, high = (published.gradient(*statistics(held, rows.centres[0]), rows.phi[0, 0]) for held in (WITHOUT, WITH))
+        release = self.answer_of(ask, units, step)
+        rows, mean, sigma = ask.question.fn, release.value / M, release.sigma / M
+        low, high = (published.gradient(*statistics(held, rows.centres[0]), rows.phi[0]) for held in (WITHOUT, WITH))
         self.loss += float((high - low) @ (2 * mean - high - low)) / (2 * sigma**2)
         self.released.extend(mean.tolist())
-
-    def _choice(self, rows, index, mu):
-        starts = rows.phi[0]
-        rate = bounded_range_epsilon_of(mu) / (2 * float(GRADIENTS.bounds(starts).max()))
-        for sign, held in ((-1, WITHOUT), (1, WITH)):
-            a, b = statistics(held, rows.centres[0])
-            scores = -rate * M * np.linalg.norm(2 * (starts @ a - b), axis=1)
-            self.loss += sign * (scores[index] - float(np.logaddexp.reduce(scores)))
-        self.released.append(float(index))
+        return release
 
 
 def protocol(answer_of, mu, enhanced):

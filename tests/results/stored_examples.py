@@ -117,6 +117,7 @@ PRIVATE_ROWS = vt.PrivateRows(
     tables_sigma=9.0,
     n_rows_public=400,
     sampled=SCHEMA.probe_rows(8),
+    tilt=DRAW.normal(0, 0.1, 8),
     **PAID,
 )
 SYNOPSIS = Synopsis(

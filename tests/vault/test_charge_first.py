@@ -40,10 +40,6 @@ def two(block):
     return np.column_stack([block.features, 1 - block.features])
 
 
-def vectors(block):
-    return two(block).reshape(len(block), 2, 1)
-
-
 QUESTIONS = {
     "bounded": lambda **options: vt.BoundedSum(features, 1, 1.0, **options),
     "gram": lambda **options: vt.GramSum(two, 2, 1.0, **options),
@@ -55,7 +51,6 @@ QUESTIONS = {
         lambda block: block.features.mean(), 1, low=0, high=1, groups=4, isolation="none", **options
     ),
     "select": lambda **options: vt.Select(two, 2, 1.0, **options),
-    "select norm": lambda **options: vt.Select(vectors, 2, 1.0, score="small-norm", **options),
     "product": lambda **options: vt.ProductSum(lambda block: (features(block), two(block)), (1,), (2,), **options),
 }
 

@@ -96,21 +96,18 @@ def test_neighbouring_selections_are_within_their_gaussian_price(epsilon):
             assert type_2 >= ndtr(ndtri(1 - type_1) - mu) - 1e-12
 
 
-@pytest.mark.parametrize("kind", ["sum", "small-norm"])
-def test_draws_follow_the_exact_probabilities(kind):
+def test_draws_follow_the_exact_probabilities():
     table = np.array([0.0, 0.3, 0.9, 0.5])
 
     def fn(block):
-        numbers = np.repeat(table[None], len(block), axis=0) * block.column("x")[:, None]
-        return numbers if kind == "sum" else numbers[:, :, None]
+        return np.repeat(table[None], len(block), axis=0) * block.column("x")[:, None]
 
-    question = vt.Select(fn, candidates=4, bound=1.0, score=kind)
+    question = vt.Select(fn, candidates=4, bound=1.0)
     draws = 100_000
     found = rehearse(question, {"x": np.ones(3)}, UNIT, mu=1.0, n_rows_public=3, draws=draws)[:, 0]
     assert set(np.unique(found)) <= {0.0, 1.0, 2.0, 3.0}
     epsilon, step = question.plan(1.0, _facts()).epsilon, question.plan(1.0, _facts()).sensitivity_cells / 2**20
-    scores = 3 * table if kind == "sum" else -3 * table
-    expected = np.exp(epsilon * scores / 2 / step)
+    expected = np.exp(epsilon * 3 * table / 2 / step)
     for count, rate in zip(np.bincount(found.astype(int), minlength=4), expected / expected.sum(), strict=True):
         fewest, most = count_bounds(draws, float(rate), of=4)
         assert fewest <= count <= most
@@ -120,19 +117,19 @@ def _facts():
     return PublicFacts(UNIT, None, 3, "add-remove", 8)
 
 
-def test_sensitivities_by_kind_and_neighbour_relation(walk):
+def test_sensitivities_by_neighbour_relation(walk):
     rows = {"x": [0.5]}
     for bound in (1.0, 0.7, 3.0, 1e-100, 1e100):
         cells = {}
-        for kind, neighbours in itertools.product(("sum", "small-norm"), ("add-remove", "replace-one")):
-            question = vt.Select(lambda block: block.features, 1, bound, score=kind)
+        for neighbours in ("add-remove", "replace-one"):
+            question = vt.Select(lambda block: block.features, 1, bound)
             plan = question.plan(0.5, walk(rows, UNIT, neighbours=neighbours).facts)
-            cells[kind, neighbours] = plan.sensitivity_cells
+            cells[neighbours] = plan.sensitivity_cells
             assert mu_of_bounded_range(plan.epsilon) <= 0.5
             assert plan.event.cost().mu <= 0.5 * (1 + 1e-12)
             exact = Fraction(bound) / Fraction(plan.step) * (2 if neighbours == "replace-one" else 1)
             assert exact <= plan.sensitivity_cells <= exact * (1 + Fraction(1, 10**5))
-        assert cells["small-norm", "add-remove"] == cells["sum", "add-remove"] + 1
+        assert cells["replace-one"] == 2 * cells["add-remove"]
 
 
 def test_far_behind_candidates_are_never_chosen_and_ties_are_even():
@@ -145,7 +142,7 @@ def test_far_behind_candidates_are_never_chosen_and_ties_are_even():
     "options",
     [
         {"candidates": 0}, {"candidates": 2.5}, {"bound": 0}, {"bound": -1}, {"bound": math.nan}, {"bound": math.inf},
-        {"score": "best"}, {"width": 0}, {"fn": 3},
+        {"fn": 3},
     ],
 )  # fmt: skip
 def test_impossible_selections_are_refused(options):

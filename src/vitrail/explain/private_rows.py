@@ -24,9 +24,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,7 @@ from ..results.row_count import RowCount
 from ..schema import Schema
 from ..schema.bins import Bins
 from ..solve.rows.histograms import blocks_as_bins, blocks_of, column_shares, fine_bins, groups_of
+from ..solve.rows.left_out import tilted
 from ..solve.rows.network import Link, choose_structure, independent, pairs_of
 from ..solve.rows.tables import Pair, contrasts, group_shares, standing_out
 from ..vault import Block, GramSum, PrivateData, ProductSum
@@ -183,14 +185,16 @@ def private_rows_recipe(
     pieces = np.cumsum([len(cut) for cut in counted_bins])[:-1]
     total, shares = _shares(np.split(values, pieces), cuts, sigma, terms.n_rows_public)
 
-    links, tables, tables_sigma = independent(len(cuts)), {}, sigma
+    links, tables, tables_sigma, survey = independent(len(cuts)), {}, sigma, None
     groups = [np.zeros(len(cut), dtype=np.intp) for cut in cuts]
     if n_choosing:
         groups = _groups(cuts, shares, n_choosing)
         label = f"private rows: all pairs of {len(cuts)} columns, to choose from"
         coarse = yield Ask(choosing_question(cuts, groups), price[1], label)
         releases.append(coarse)
-        links, most = _chosen(terms.scaled(price[2]), coarse, group_shares(shares, groups), total, parents)
+        seen = standing_out(coarse.parts["gram"], _coarse_sigma(coarse), group_shares(shares, groups), total)
+        links, most = _chosen(terms.scaled(price[2]), seen, group_shares(shares, groups), total, parents)
+        survey = Survey(seen, groups, _coarse_sigma(coarse) / total)
         if pairs := pairs_of(links):
             groups = _groups(cuts, shares, most)
             label = f"private rows: {len(pairs)} tables of linked columns"
@@ -220,11 +224,28 @@ def private_rows_recipe(
         tables_sigma=float(tables_sigma),
         n_rows_public=terms.n_rows_public,
         sampled=np.zeros((0, len(cuts))),
+        tilt=np.zeros(0),
         cost=cost_of(releases),
         guarantee=terms.promise(*releases),
     )
     seed = int.from_bytes(hashlib.sha256(values.tobytes()).digest()[:8])
-    return made.storing(np.concatenate([made.raw(DRAWN_TOGETHER, seed + i) for i in range(SAMPLED // DRAWN_TOGETHER)]))
+    sampled = np.concatenate([made.raw(DRAWN_TOGETHER, seed + i) for i in range(SAMPLED // DRAWN_TOGETHER)])
+    return made.storing(sampled, None if survey is None else survey.tilt(cuts, links, sampled))
+
+
+class Survey(NamedTuple):
+    """What the tables to choose from say: those that stand out, the groups they count, the noise on a share of the rows."""
+
+    tables: Mapping[Pair, Floats]
+    groups: Sequence[Indices]
+    noise: float
+
+    def tilt(self, cuts: Sequence[Bins], links: tuple[Link, ...], sampled: Floats) -> Floats:
+        """By how much rows should count more for pairs that are not linked."""
+        linked = set(pairs_of(links))
+        unlinked = {pair: table for pair, table in self.tables.items() if pair not in linked}
+        of_rows = [group[cut.index(column)] for group, cut, column in zip(self.groups, cuts, sampled.T, strict=True)]
+        return tilted(unlinked, of_rows, self.noise)
 
 
 def _shares(counted: Sequence[Floats], cuts: Sequence[Bins], sigma: float, n_rows_public: int) -> tuple[float, list[Floats]]:
@@ -265,19 +286,22 @@ def _groups_to_choose_from(terms: Terms, columns: int) -> int:
     return max((k for k in possible if DEPENDENCE * rows / k >= 2 * math.sqrt(k - 1) * noise(k)), default=2)
 
 
+def _coarse_sigma(coarse: Release) -> float:
+    """Off the diagonal of a Gram sum."""
+    return sigma_of(coarse) / math.sqrt(2)
+
+
 def _chosen(
-    terms: Terms, coarse: Release, shares: Sequence[Floats], total: float, parents: int | None
+    terms: Terms, seen: Mapping[Pair, Floats], shares: Sequence[Floats], total: float, parents: int | None
 ) -> tuple[tuple[Link, ...], int]:
     """The links that are worth most after the price of their tables, and how many groups a column of those tables has."""
-    sigma = sigma_of(coarse) / math.sqrt(2)  # off the diagonal of a Gram sum
-    found = standing_out(coarse.parts["gram"], sigma, shares, total)
     most_parents = parents or (3 if len(shares) <= MOST_LINKED else 1)
     best, groups, worth = independent(len(shares)), 2, 0.0
     for number in range(1, most_parents + 1):
         n_tables = sum(min(number, column) for column in range(len(shares)))
         wide = _groups_of_tables(terms, n_tables, number)
         noise = math.sqrt(n_tables) * (1 - 1 / wide) / (terms.mu * total)
-        links, gained = choose_structure(found, shares, number, noise**2 * wide**2 * (wide - 1))
+        links, gained = choose_structure(seen, shares, number, noise**2 * wide**2 * (wide - 1))
         if gained > worth:
             best, worth, groups = links, gained, _groups_of_tables(terms, len(pairs_of(links)), number)
     return best, groups

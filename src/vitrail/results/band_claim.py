@@ -119,7 +119,6 @@ CLAIMS: Mapping[str, BandClaim] = MappingProxyType(
         "local statistics": BandClaim.MEASURED_95,
         "local moments": BandClaim.MEASURED_95,
         "local cells": BandClaim.MEASURED_95,
-        "local ball": BandClaim.NOT_CALIBRATED,
         "local centred": BandClaim.MEASURED_95,
         "local descent": BandClaim.MEASURED_95,
         "local adaptive": BandClaim.NOT_CALIBRATED,

@@ -21,6 +21,7 @@ from ..errors import InvalidInput
 from ..schema import Column, Numeric, Schema
 from ..schema.bins import Bins, values_in
 from ..solve.rows.histograms import blocks_of, column_shares
+from ..solve.rows.left_out import left_out_squares
 from ..solve.rows.network import Link, Network, even_numbers, fit_network
 from ..solve.rows.replicates import errors_of, inside_bins, replicate_weights, table_squares, unsmoothed_ratios
 from ..solve.rows.tables import agreed_table, group_shares
@@ -47,7 +48,7 @@ MOST_CELLS = 10**6
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateRows(Result, stored_as="private-rows/2"):
+class PrivateRows(Result, stored_as="private-rows/3"):
     """A private model of a dataset's columns. Rows sampled from it may be published; sampling costs nothing.
 
     Attributes
@@ -72,6 +73,9 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         Standard deviations of the noise on them.
     sampled : array
         Rows that were drawn once, as a raw matrix: every reader, in any language, explains with the same ones.
+    tilt : array
+        By how much each of them would have to count more, for pairs of columns that no table links to have in common what
+        was measured of them (``solve.rows.left_out``): it is in standard errors, and nowhere else.
     n_rows_public : int
         The declared row count.
     cost : Cost
@@ -105,6 +109,7 @@ class PrivateRows(Result, stored_as="private-rows/2"):
     tables_sigma: float
     n_rows_public: int
     sampled: Floats = field(repr=False)
+    tilt: Floats = field(repr=False)
     cost: Cost
     guarantee: Guarantee
 
@@ -128,7 +133,8 @@ class PrivateRows(Result, stored_as="private-rows/2"):
             for i, j in sorted(needed)
         }
         sampled = frozen_numbers(self.sampled, (len(self.sampled), len(names)), "sampled rows")
-        self._fix(counts=counts, block_counts=blocks, noisy_tables=MappingProxyType(tables), sampled=sampled)
+        tilt = frozen_numbers(self.tilt, (len(sampled),), "the tilt of sampled rows")
+        self._fix(counts=counts, block_counts=blocks, noisy_tables=MappingProxyType(tables), sampled=sampled, tilt=tilt)
 
     def check_read(self) -> None:
         """Refuse tables that cannot be worked with: no noise, too many joint cells, no row that could be drawn."""
@@ -253,9 +259,9 @@ class PrivateRows(Result, stored_as="private-rows/2"):
             return self.schema, raw
         return self.schema.without(self.target), np.delete(raw, self.schema.column_index(self.target), axis=1)
 
-    def storing(self, sampled: Floats) -> PrivateRows:
-        """The same with these rows stored."""
-        made = replace(self, sampled=sampled)
+    def storing(self, sampled: Floats, tilt: Floats | None = None) -> PrivateRows:
+        """The same with these rows stored, and their tilt."""
+        made = replace(self, sampled=sampled, tilt=np.zeros(len(sampled)) if tilt is None else tilt)
         vars(made)["_network"] = self._network  # it is known already, and takes its time
         return made
 
@@ -331,8 +337,9 @@ class PrivateRows(Result, stored_as="private-rows/2"):
 
         ``about``: the columns that each number is about, where it is about some.
 
-        The noise of the release, the choice of the rows, places of values inside their bins and dependence that noise hid
-        when links were chosen are in it (``solve.rows.replicates``); dependence beyond that is not.
+        The noise of the release, the choice of the rows, places of values inside their bins, dependence that noise hid when
+        links were chosen and dependence of two columns that was seen and not linked are in it (``solve.rows.replicates``);
+        dependence beyond that is not.
         Where the noise on one count is half of the rows, nothing is known of any column, and a mean is off by all
         of itself.
         """
@@ -344,7 +351,8 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         linked = table_squares(
             per_row, self._indices[:n_rows], self.groups, tables, total=self.total, sigma=self.tables_sigma
         )
-        errors = np.sqrt(errors**2 + linked + inside_bins(per_row, self.sampled[:n_rows], self.bins))
+        others = linked + left_out_squares(per_row, self.tilt[:n_rows])
+        errors = np.sqrt(errors**2 + others + inside_bins(per_row, self.sampled[:n_rows], self.bins))
         return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.total / 2 else errors
 
     # --- tables and pictures -----------------------------------------------------------------------------------------

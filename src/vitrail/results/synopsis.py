@@ -3,9 +3,10 @@
 Explanations are computed from the release by linear algebra (``solve.linear``): everything here is post-processing and costs
 nothing.
 
-*Without a ball* (with an intercept and no ``radius``) an explanation is a ridge regression, and its bands follow from the
+*With an intercept* an explanation is a ridge regression, and its bands follow from the
 law of the noise on the moments: independent, Gaussian, sigma over the scale on every sum, drawn ``NOISE_DRAWS`` times and
-carried through to the statistics of each point (``solve.linear.ridge``). *In a ball* noise of that law is added to the
+carried through to the statistics of each point (``solve.linear.ridge``). *Without one* the slope is the best in the
+paper's unit ball, and noise of that law is added to the
 released sums again, 59 times, and every explanation is solved again. The half-width is the 57th smallest move of the value,
 times the factor of ``solve.linear.statistics`` for estimates that noise has already turned; it is about the ball's own
 optimum.
@@ -37,7 +38,7 @@ from ..errors import InvalidInput
 from ..model import Model
 from ..schema import Schema
 from ..solve.linear.coordinates import Coordinates, Partition
-from ..solve.linear.least_squares import solve_affine, solve_in_ball
+from ..solve.linear.least_squares import solve_in_ball
 from ..solve.linear.problem import Labels, active_features, by_column, farthest
 from ..solve.linear.ridge import NOISE_DRAWS, RIDGE, RidgeFit, ridge_fit
 from ..solve.linear.statistics import DRAWS, FEWEST_DRAWS, Structure, calibrated
@@ -61,7 +62,7 @@ NOTE_RIDGE = (
     "Sampling error is not in them."
 )
 NOTE_BALL = (
-    "Bands are about the best slope no longer than {radius:g}, on the same rows without noise; what that bound takes from "
+    "Bands are about the best slope no longer than 1, on the same rows without noise; what that bound takes from "
     "contributions is not in them, nor sampling error."
 )
 NOTE_LINE = (
@@ -215,9 +216,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
 
     # --- explanations ------------------------------------------------------------------------------------------------
 
-    def __call__(
-        self, points: object, *, bands: bool = True, radius: float | None = None, draws: int = DRAWS
-    ) -> Attribution:
+    def __call__(self, points: object, *, bands: bool = True, draws: int = DRAWS) -> Attribution:
         """Explain public points.
 
         Parameters
@@ -225,12 +224,9 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         points : object
             What ``schema.read_points`` takes: a dictionary, a data frame, a list of dictionaries.
         bands : bool
-            Whether to show bands; in a ball they take ``draws`` times as long.
-        radius : float, optional
-            The longest slope allowed, for x = features / sqrt(columns) and f in [-1, 1]. If not given there is no such
-            bound, but a fixed ridge; without an intercept it is 1, as in the paper.
+            Whether to show bands; without an intercept they take ``draws`` times as long.
         draws : int
-            How many redraws of the noise a band in a ball is made from.
+            How many redraws of the noise a band is made from where there is no intercept.
 
         Returns
         -------
@@ -241,18 +237,17 @@ class Synopsis(Stored, stored_as="synopsis/1"):
             raise InvalidInput("there are no points to explain; give at least one")
         w = self.coordinates.of_points(raw)
         _checks.whole("draws", draws, least=FEWEST_DRAWS)
-        radius = 1.0 if radius is None and not self.intercept else radius
         low, high = self.output_range
         middle, half = (high + low) / 2, (high - low) / 2
         half_widths: Floats | None = None
-        if radius is None:
+        if self.intercept:
             ridge = self.ridge(w)
             solution, half_widths = Solution(ridge.intercepts, ridge.slopes, ridge.means), half * ridge.half_widths
         else:
-            solution = self.solve(w, radius=radius)
+            solution = self._in_ball(w, self.moments)
         values = self._values(raw, solution)
-        if radius is not None and bands:
-            half_widths = self._half_widths(raw, w, values, radius, draws)
+        if bands and not self.intercept:
+            half_widths = self._half_widths(raw, w, values, draws)
         half_widths = half_widths if bands else None
         at_point = middle + half * solution.intercepts
         base = at_point - values.sum(axis=1) if self.intercept else np.zeros(len(raw))
@@ -266,26 +261,27 @@ class Synopsis(Stored, stored_as="synopsis/1"):
             guarantee=self.guarantee,
             cost=self.cost,
             method="synopsis",
-            band_claim=claim_of(self._measured_as(radius)),
+            band_claim=claim_of(self._measured_as),
             lower=None if half_widths is None else values - half_widths,
             upper=None if half_widths is None else values + half_widths,
             coefficients=half * solution.slopes @ self.coordinates.embedding.T,
             intercepts=at_point,
             features=self.schema.feature_names,
             explains_output=self.model is not None and self.intercept and self.labels == "soft",
-            notes=self._notes(bands, radius),
+            notes=self._notes(bands),
             rows_counted=self.rows_counted,
         )
 
-    def _measured_as(self, radius: float | None) -> str:
-        """The kind as which bands were measured: without a ball, of the model's output, with the weights of benchmarks."""
-        if not self.intercept or radius is not None or self.shrinks or self.labels != "soft":
+    @property
+    def _measured_as(self) -> str:
+        """The kind as which bands were measured: of the model's output, with the weights of benchmarks."""
+        if not self.intercept or self.shrinks or self.labels != "soft":
             return "local linear"
         kinds = {"stable": "local cells"} if self.cells else {"polynomial": "local moments", "stable": "local cells"}
         return kinds.get(self.weight.name, "local linear")
 
-    def _notes(self, bands: bool, radius: float | None) -> tuple[str, ...]:
-        notes = {NOTE_RIDGE: radius is None, NOTE_BALL.format(radius=radius or 1.0): radius is not None}
+    def _notes(self, bands: bool) -> tuple[str, ...]:
+        notes = {NOTE_RIDGE: self.intercept, NOTE_BALL: not self.intercept}
         notes |= {NOTE_LINE: self.weight.name != "polynomial", NOTE_SHRUNK: self.shrinks}
         notes = {note: bands and holds for note, holds in notes.items()} | {NOTE_NO_MODEL: self.model is None}
         notes[NOTE_TRAINING] = self.guarantee.protects == "training-data"
@@ -302,17 +298,18 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         rows = self.rows_counted.denominator
         return gram / rows, cross / rows
 
-    def solve(self, w: Floats, *, radius: float = 1.0, moments: tuple[MomentTensors, ...] | None = None) -> Solution:
-        """Intercepts and slopes, in f and the coordinates y, around points with coordinates ``w``."""
-        moments = self.moments if moments is None else moments
-        batches = [w[start : start + AT_ONCE] for start in range(0, len(w), AT_ONCE)]
-        solved = [self._solve(self._statistics(moments, batch), radius) for batch in batches]
-        return Solution(*(np.concatenate(parts) for parts in zip(*solved, strict=True)))
+    def _in_ball(self, w: Floats, moments: tuple[MomentTensors, ...]) -> Solution:
+        """Slopes in f and the coordinates y around points with coordinates ``w``; there is no intercept."""
+        rows, slopes = self.rows_counted.denominator, np.empty((len(w), self.coordinates.size))
+        for start in range(0, len(w), AT_ONCE):
+            sums = self._statistics(moments, w[start : start + AT_ONCE])
+            slopes[start : start + AT_ONCE] = solve_in_ball(sums.gram / rows, sums.cross / rows)
+        return Solution(np.zeros(len(w)), slopes, np.zeros_like(slopes))
 
     def ridge(self, w: Floats) -> RidgeFit:
         """Ridge regressions around points with coordinates ``w``, in f and the coordinates y, with half-widths by column."""
         if not self.intercept:
-            raise InvalidInput("a ridge regression has an intercept; use with_intercept(True), or solve in a ball")
+            raise InvalidInput("a ridge regression has an intercept; use with_intercept(True)")
         return RidgeFit.joined([self._ridge(w[start : start + AT_ONCE]) for start in range(0, len(w), AT_ONCE)])
 
     def _ridge(self, w: Floats) -> RidgeFit:
@@ -343,17 +340,6 @@ class Synopsis(Stored, stored_as="synopsis/1"):
     def _statistics(self, moments: tuple[MomentTensors, ...], w: Floats) -> WeightedSums:
         return over_cells(self.partition, moments, w, self.weight, self.largest_distance)
 
-    def _solve(self, sums: WeightedSums, radius: float) -> Solution:
-        rows = self.rows_counted.denominator
-        if not self.intercept:
-            slopes = solve_in_ball(sums.gram / rows, sums.cross / rows, radius)
-            return Solution(np.zeros(len(slopes)), slopes, np.zeros_like(slopes))
-        gram = _bordered(sums.total, sums.mean, sums.gram) / rows
-        cross = np.column_stack([sums.labels, sums.cross]) / rows
-        floor = self._smallest_mass
-        intercepts, slopes = solve_affine(gram, cross, radius, smallest_mass=floor)
-        return Solution(intercepts, slopes, sums.mean / np.maximum(sums.total, floor * rows)[:, None])
-
     @cached_property
     def _smallest_mass(self) -> float:
         """A total weight, per row that counts, that the noise alone would hardly reach."""
@@ -366,15 +352,15 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         by_feature = -(solution.means @ embedding.T) if self.intercept else active_features(self.schema, raw)
         return half * by_column(self.schema, slopes * by_feature)
 
-    def _half_widths(self, raw: Floats, w: Floats, values: Floats, radius: float, draws: int) -> Floats:
+    def _half_widths(self, raw: Floats, w: Floats, values: Floats, draws: int) -> Floats:
         """Half-widths of the bands (points, columns)."""
         generator = np.random.default_rng(0)  # the release holds all the noise that protects; this only measures it
         redrawn = np.empty((len(values), draws, values.shape[1]))
         slopes = np.empty((len(values), draws, self.coordinates.size))
         for draw in range(draws):
-            solution = self.solve(w, radius=radius, moments=self._noised_again(generator))
+            solution = self._in_ball(w, self._noised_again(generator))
             redrawn[:, draw], slopes[:, draw] = self._values(raw, solution), solution.slopes
-        return calibrated(values, redrawn, slopes, radius)
+        return calibrated(values, redrawn, slopes)
 
     @cached_property
     def half_width(self) -> float | None:

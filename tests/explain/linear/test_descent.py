@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import vitrail as vt
-from quadratic_loss import excess_loss
+from quadratic_loss import best_affine, excess_loss
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain.linear import descent
 from vitrail.solve.linear.descent import Gradients, step_sizes
-from vitrail.solve.linear.least_squares import solve_affine
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable
 
@@ -119,7 +118,7 @@ def test_an_intercept_is_found_and_contributions_add_up(rows):
     data = private(rows)
     found = explain(problem, data, POINTS, mu=90.0, iterations=400)
     a, b = exact_statistics(problem, rows, POINTS)
-    intercepts, _ = solve_affine(a, b, 3.0)
+    intercepts, _ = best_affine(a, b, 3.0)
     assert found.intercepts == pytest.approx(0.5 + 0.5 * intercepts, abs=0.02)
     assert found.predictions == pytest.approx(found.intercepts)
     x = problem.encode(SCHEMA.read(rows))

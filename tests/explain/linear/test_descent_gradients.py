@@ -9,7 +9,7 @@ import pytest
 
 import vitrail as vt
 from error_rates import normal_bound, square_sum_bounds
-from vitrail.explain.linear.descent import choice_question, gradient_question, means_question
+from vitrail.explain.linear.descent import gradient_question, means_question
 from vitrail.solve.linear.descent import INTERCEPT_UNIT, Gradients
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import custom, exponential, inverse_quadratic, polynomial, stable
@@ -98,20 +98,6 @@ def test_the_vault_sums_the_gradients_of_all_points_in_one_pass(intercept):
     assert np.abs(sums.mean(axis=0) - expected).max() < normal_bound(of) * noise / np.sqrt(400)
     low, high = square_sum_bounds(sums.shape[1] * 399, of)
     assert low < np.square((sums - sums.mean(axis=0)) / noise).sum() < high
-
-
-@pytest.mark.usefixtures("planted_noise")
-def test_the_choice_prefers_short_gradients():
-    problem = problem_of(labels="soft")
-    gradients = Gradients(problem)
-    centre = problem.encode(SCHEMA.read_points(random_rows(1, seed=2)))[0]
-    starts = gradients.project(np.random.default_rng(1).normal(size=(6, gradients.problem.size)))
-    rows = random_rows(300)
-    lengths = [np.linalg.norm(exact_gradients(problem, rows, centre[None], one[None]).sum(axis=0)) for one in starts]
-    question = choice_question(gradients, centre, starts)
-    chosen = rehearse(question, rows, SCHEMA, mu=3.0, n_rows_public=300, draws=50)
-    assert question.bound == pytest.approx(gradients.bounds(starts).max())
-    assert (chosen == np.argmin(lengths)).mean() > 0.9
 
 
 @pytest.mark.usefixtures("planted_noise")

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import vitrail as vt
+from quadratic_loss import best_affine
 from vitrail.errors import InvalidInput
 from vitrail.solve.linear.descent import History, HistoryFile, Past
 from vitrail.solve.linear.labelled_rows import explain_from
-from vitrail.solve.linear.least_squares import solve_affine, solve_in_ball
+from vitrail.solve.linear.least_squares import solve_in_ball
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable
 
@@ -66,7 +67,7 @@ def test_algorithm_4_is_the_weighted_fit_in_the_ball(intercept):
         u = np.column_stack([np.ones(len(d)), d]) if intercept else d
         a, b = ((u * alpha[:, None]).T @ u)[None], (u * (alpha * f)[:, None]).sum(axis=0)[None]
         if intercept:
-            intercepts, slopes = solve_affine(a, b, 3.0)
+            intercepts, slopes = best_affine(a, b, 3.0)
             assert found.intercepts[row] == pytest.approx(0.5 + 0.5 * intercepts[0])
         else:
             slopes = solve_in_ball(a, b)

@@ -11,7 +11,7 @@ import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain.linear import descent as adaptive
 from vitrail.ledger import open_ledger
-from vitrail.solve.linear.descent import History
+from vitrail.solve.linear.descent import Gradients, History
 from vitrail.solve.linear.weights import exponential
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Numeric(0, 1)})
@@ -70,13 +70,25 @@ def test_a_restart_goes_on_where_it_stopped_free(tmp_path):
     assert open_ledger(tmp_path / "ledger.db").verify().ok
 
 
-def test_new_points_start_from_what_is_kept(tmp_path):
+def test_new_points_start_from_what_is_kept(tmp_path, monkeypatch):
     explain(private(tmp_path), MODEL, points(3), mu=1.0)
-    data = private(tmp_path)
-    explain(data, MODEL, points(1, seed=9), mu=0.5)
-    labels = [entry.body["question"]["label"] for entry in data.budget.entries if entry.kind == "charged"]
-    last = [label for label in labels if "choice among" in label][-1]
-    assert last == "choice among 5 starts of a local explanation"  # one past explanation, three predictions, zero
+    data, asked, original, starts = private(tmp_path), points(1, seed=9), adaptive.descend, []
+    kept = kept_of(data)
+    predicted, _ = kept.start(asked[0])
+
+    def spied(gradients, centres, start, *arguments, **options):
+        starts.append(start)
+        return original(gradients, centres, start, *arguments, **options)
+
+    monkeypatch.setattr(adaptive, "descend", spied)
+    booked = len(data.budget.entries)
+    explain(data, MODEL, asked, mu=0.5)
+    assert len(starts) == 2  # rehearsed, then asked
+    assert all((start == Gradients(kept.problem).project(predicted[None])).all() for start in starts)
+    labels = [entry.body["question"]["label"] for entry in data.budget.entries[booked:] if entry.kind == "charged"]
+    gradients = [*kept_of(data)][-1].gradients
+    names = ["means", *(f"gradient {step + 1}" for step in range(gradients))]
+    assert labels == [f"{name} of a local explanation" for name in names]  # the start itself was free
 
 
 PROGRAM = """
@@ -136,9 +148,7 @@ def test_a_crash_in_the_middle_loses_no_point(tmp_path, monkeypatch):
     assert len(kept) == 4
     assert "2 of 4 points were explained by a neighbour, free" in " ".join(rest.notes)
     assert data.budget.spent == kept.cost
-    in_all = sum(
-        past.gradients + 1 + (number > 0) for number, past in enumerate(kept)
-    )  # means, and a choice but for the first
+    in_all = sum(1 + past.gradients for past in kept)  # means, and gradients
     assert charged == len(answers)
     assert sum(entry.kind == "charged" for entry in data.budget.entries) == in_all
 

@@ -215,7 +215,6 @@ def test_bad_models_are_refused_and_free(predictor):
         (lambda: "magic", "method is 'magic'; choose one of 'auto', 'statistics'"),
         (lambda: 7, "method is 7; choose one of"),
         (lambda: vt.linear.Moments(), "method is Moments"),
-        (lambda: vt.linear.Statistics(radius=-1.0), "radius is -1.0"),
         (lambda: vt.linear.Statistics(draws=3), "draws is 3"),
         (lambda: vt.linear.Statistics(bands=1), "bands is 1"),
         (lambda: vt.linear.Descent(iterations=1), "iterations is 1"),
@@ -231,7 +230,7 @@ def test_bad_options_are_refused_and_free(method, words):
 
 def test_options_of_another_method_are_no_options():
     with pytest.raises(TypeError):
-        vt.linear.Descent(radius=1.0)
+        vt.linear.Descent(draws=59)
     with pytest.raises(TypeError):
         vt.LocalLinear(private(), MODEL, iterations=5)
 
@@ -354,14 +353,14 @@ def ask(data: vt.PrivateData, model: vt.Model) -> None:
     explain.fit(kind={kind}, epsilon=0.1).half_width
     data.quote(explain, epsilon=0.1).result.top(3)
 """
-GOOD = {"statistics": "radius=2.0", "more": "", "call": "", "kind": "vt.linear.Rows(n_sampled=3000)"}
+GOOD = {"statistics": "draws=59", "more": "", "call": "", "kind": "vt.linear.Rows(n_sampled=3000)"}
 
 
 @pytest.mark.slow
 def test_a_type_checker_catches_a_misspelt_option(tmp_path):
     mistakes = [
         {},
-        {"statistics": "raduis=2.0"},
+        {"statistics": "darws=59"},
         {"more": ", lables='hard'"},
         {"more": ", labels='medium'"},
         {"call": ", bands=False"},

@@ -1,4 +1,4 @@
-"""The ball solver: optimal by the KKT conditions, by brute force, in the hard case, and in the affine form."""
+"""The ball solver: optimal by the KKT conditions, by brute force, in the hard case, and beside a free intercept."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
 
-from quadratic_loss import excess_loss, loss
+from quadratic_loss import best_affine, excess_loss, loss
 from vitrail.errors import InvalidInput
-from vitrail.solve.linear.least_squares import solve_affine, solve_in_ball, without_intercept
+from vitrail.solve.linear.least_squares import solve_in_ball, without_intercept
 
 
 def random_problem(seed, queries=3, n=4, definite=False):
@@ -105,27 +105,27 @@ def test_directions_without_information_stay_empty():
     assert np.allclose(a @ phi, b, atol=1e-12)
 
 
-def test_affine_solutions_confine_the_slope_only():
+def test_without_the_intercept_the_slope_is_confined_and_nothing_else():
     generator = np.random.default_rng(2)
     u = np.column_stack([np.ones(400), generator.uniform(-1, 1, (400, 3))])
     y = 5.0 + u[:, 1:] @ np.array([0.3, -0.2, 0.1])
     a, b = (u.T @ u / 400)[None], (u.T @ y / 400)[None]
-    intercepts, slopes = solve_affine(a, b)
+    intercepts, slopes = best_affine(a, b, 1.0)
     assert intercepts[0] == pytest.approx(5.0)
     assert np.allclose(slopes[0], [0.3, -0.2, 0.1])
-    intercepts, slopes = solve_affine(a, b, radius=0.1)
+    intercepts, slopes = best_affine(a, b, 0.1)
     assert np.linalg.norm(slopes[0]) == pytest.approx(0.1)
-    assert np.allclose(slopes, solve_in_ball(*without_intercept(a, b), 0.1))
-    assert intercepts[0] == pytest.approx((b[0, 0] - a[0, 0, 1:] @ slopes[0]) / a[0, 0, 0])
+    ball = {"type": "ineq", "fun": lambda p: 0.01 - p[1:] @ p[1:]}
+    found = minimize(lambda p: p @ a[0] @ p - 2 * b[0] @ p, np.zeros(4), constraints=[ball], tol=1e-14, method="SLSQP")
+    assert np.allclose(np.append(intercepts, slopes[0]), found.x, atol=1e-5)
 
 
-def test_where_the_mass_is_noise_the_intercept_shares_the_ball():
-    a, b = random_problem(3, queries=2)
-    a[0, 0, 0], a[1, 0, 0] = -0.2, 5.0
-    intercepts, slopes = solve_affine(a, b, smallest_mass=0.5)
-    assert intercepts[0] ** 2 + slopes[0] @ slopes[0] <= 1 + 1e-12
-    alone = solve_affine(a[1:], b[1:])
-    assert intercepts[1] == alone[0][0]
+def test_what_is_left_without_the_intercept_is_the_loss_with_the_best_one():
+    a, b = random_problem(3, queries=2, definite=True)
+    slopes = np.random.default_rng(5).standard_normal((2, 3))
+    best = (b[:, 0] - np.einsum("qi,qi->q", a[:, 0, 1:], slopes)) / a[:, 0, 0]
+    whole = loss(a, b, np.column_stack([best, slopes]))
+    assert np.allclose(loss(*without_intercept(a, b), slopes), whole + b[:, 0] ** 2 / a[:, 0, 0])
 
 
 def test_excess_loss_is_the_difference_of_losses():

@@ -169,8 +169,8 @@ def test_no_explanation_depends_on_the_declared_count(synopsis: Synopsis) -> Non
     other = replace(synopsis, n_rows_public=N_ROWS // 2)
     assert other.rows_counted.contradicts
     assert not synopsis.rows_counted.contradicts
-    for radius in (None, 1.0):
-        e, again = synopsis(POINTS, radius=radius), other(POINTS, radius=radius)
+    for intercept in (True, False):
+        e, again = (made.with_intercept(intercept)(POINTS) for made in (synopsis, other))
         assert again.values == pytest.approx(e.values)
         assert again.upper == pytest.approx(e.upper)
     assert other.statistics(POINTS)[0] == pytest.approx(synopsis.statistics(POINTS)[0])

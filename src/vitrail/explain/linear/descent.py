@@ -2,10 +2,9 @@
 
 *Algorithm 1*: descent along noisy gradients, for problems too wide for n^2 numbers. *Gradient.* A row contributes 2 alpha r
 u, once for every point z that shares the pass: points * size numbers, each point's no longer than ``Gradients.bounds`` (the
-proof stands in ``solve.linear.descent``); several points make one longer vector, and their norms add in squares. *Choice.*
-The start whose summed gradient is shortest: ``Select(score="small-norm")`` with the largest of those bounds. *Means.* A row
-contributes alpha u, u = (1, f, x - z), |alpha u| <= sup alpha sqrt(2 + d^2); ratios are the weighted means of f and x - z.
-The vault clips to the bounds, so a wrong one would cost accuracy, never privacy.
+proof stands in ``solve.linear.descent``); several points make one longer vector, and their norms add in squares. *Means.* A
+row contributes alpha u, u = (1, f, x - z), |alpha u| <= sup alpha sqrt(2 + d^2); ratios are the weighted means of f and x -
+z. The vault clips to the bounds, so a wrong one would cost accuracy, never privacy.
 
 *Cost.* The T gradients of a descent are chosen adaptively; at mu^2/T each they cost mu together, exactly (the GDP filter),
 where the paper's strong composition is 18 times too noisy. Points that share a pass share its price: at the same price for
@@ -14,23 +13,26 @@ all, q points get the noise of mu/sqrt(q). Sums are divided by the public row co
 numbers, and nothing else stops a descent. Tests: tests/explain/linear/test_descent*.py.
 
 *Algorithms 2 and 3*: a stream of points, each cheaper for what is known already. The price mu of a point is cut into T equal
-shares, mu^2/T each. A new point z is explained in four moves:
+shares, mu^2/T each. A new point z is explained in three moves:
 
 (a) *Reuse*. A past explanation that was itself computed, of a point within a distance the user sets, is handed on.
-(b) *Choice*, one share. Else a start is chosen by the length of its gradient around z (``Select``, score sensitivity c; the
-    paper's 1/m is c/m in truth, and overspends by 1.5 to 2). Candidates are the nearest past explanations, as in the paper,
-    zero, and (ours) what a ridge regression of past explanations on their points predicts at z, which is free.
-(c) *Beta*, one share. The gradient at the start is released; it is the first step of the descent as well.
-(d) *Descent* at the price of T' <= T shares, the first gradient included (``shares_needed``). beta^2 is |released|^2 - n
+(b) *Beta*, one share. Else the start is what a ridge regression of past explanations on their points predicts at z, which
+    is free. The gradient there is released; it is the first step of the descent as well.
+(c) *Descent* at the price of T' <= T shares, the first gradient included (``shares_needed``). beta^2 is |released|^2 - n
     sigma^2: the noise's own length is public and taken off.
+
+*Bands.* The paper chooses a start among past explanations by a private score (whose sensitivity is c/m, not its 1/m). With
+one share of hundreds that choice is nearly random, and no band holds what it leads to: against the stream without noise
+such bands held two times out of three on census data. A regression chooses nothing, and the steps that follow are the same
+whatever T' is (T' buys less noise on them), so where a stream leads without noise depends on public numbers and rows alone,
+and its noise is that of linear steps. docs/bands.md.
 
 *Why it is private.* Start, T', spend and the moment of refusal are functions of releases and public numbers. The paper's T'
 is a function of the exact gradient: a row that carries it past a whole number is seen with certainty. Costs are chosen on
 the way, so the account must be a filter, as the ledger is; the paper adds up until a bound is crossed. No point costs more
 than mu: every point is a conversation of its own, whose unused shares are given back.
 
-*What it is worth.* With the paper's candidates alone there is nothing to save at equal loss: past explanations carry their
-own noise along. Regression averages it out. Audit: tests/audit/test_adaptive_audit.py, where the published version is
+*What it is worth.* docs/benchmarks.md. Audit: tests/audit/test_adaptive_audit.py, where the published version is
 caught.
 
 *The history* is made of releases and public points, so keeping it is free (``PrivateData.keep``). It is kept per analyst,
@@ -74,7 +76,7 @@ from ...solve.linear.descent import (
     step_sizes,
 )
 from ...solve.linear.problem import LocalModels, LocalProblem, explanation_of
-from ...vault import Block, BoundedSum, PrivateData, Select
+from ...vault import Block, BoundedSum, PrivateData
 from ..recipe import Ask, Recipe, Terms, cost_of, scaled
 from .options import Adaptive, Descent
 
@@ -91,12 +93,6 @@ BANDS_NOTE = (
 )
 LEFT_OUT = {"descent": (0.3, 0.8, 0.6, 1.0), "adaptive": (0.6, 1.1, 0.6, 1.0), "enhanced": (0.3, 0.9, 0.6, 1.0)}
 """Least and most size, and cosine: docs/bands.md; tests/test_measured_claims.py compares."""
-CHOICE_NOTE = (
-    "Starts were chosen with noise, and bands take these choices as given: on public data they held what the whole stream "
-    "would have found without noise in {:.0%} of all cases, where least."
-)
-HELD = {"adaptive": 0.8, "enhanced": 0.6}
-"""As above."""
 WARM_REACH = 0.45
 """In place of REACH where a start is known; both measured on hospital records."""
 POINTS_PER_PIECE = 32
@@ -112,36 +108,31 @@ class GradientRows:
     Attributes
     ----------
     centres : array (points, n_features)
-    phi : array (points, candidates, size)
+    phi : array (points, size)
     """
 
     def __init__(self, problem: LocalProblem, centres: Floats, phi: Floats) -> None:
         self.problem, self.centres, self.phi = problem, centres, phi
 
     def __call__(self, block: Block) -> Floats:
-        """(rows, points * candidates * size)."""
-        return self.candidates(block).reshape(len(block), -1)
-
-    def candidates(self, block: Block) -> Floats:
-        """(rows, points * candidates, size)."""
+        """(rows, points * size)."""
         x, f = self.problem.x(block.features), self.problem.label(block.predictions(self.problem.model))
         made = np.empty((len(x), *self.phi.shape))
         for start in range(0, len(x), _ROWS_IN_CACHE):
             batch = slice(start, start + _ROWS_IN_CACHE)
             self._fill(made[batch], x[batch], f[batch])
-        return made.reshape(len(x), -1, self.phi.shape[-1])
+        return made.reshape(len(x), -1)
 
     def _fill(self, made: Floats, x: Floats, f: Floats) -> None:
-        for point, z in enumerate(self.centres):
+        for point, (z, phi) in enumerate(zip(self.centres, self.phi, strict=True)):
             d, alpha = weighted(self.problem, x, z)
-            for candidate, phi in enumerate(self.phi[point]):
-                target = made[:, point, candidate]
-                if self.problem.intercept:
-                    pull = 2 * alpha * ((d * phi[1:]).sum(axis=1) + phi[0] - f)
-                    target[:, 0] = INTERCEPT_UNIT * pull
-                    np.multiply(d, pull[:, None], out=target[:, 1:])
-                else:
-                    np.multiply(d, (2 * alpha * ((d * phi).sum(axis=1) - f))[:, None], out=target)
+            target = made[:, point]
+            if self.problem.intercept:
+                pull = 2 * alpha * ((d * phi[1:]).sum(axis=1) + phi[0] - f)
+                target[:, 0] = INTERCEPT_UNIT * pull
+                np.multiply(d, pull[:, None], out=target[:, 1:])
+            else:
+                np.multiply(d, (2 * alpha * ((d * phi).sum(axis=1) - f))[:, None], out=target)
 
 
 def weighted(problem: LocalProblem, x: Floats, z: Floats) -> tuple[Floats, Floats]:
@@ -153,13 +144,7 @@ def weighted(problem: LocalProblem, x: Floats, z: Floats) -> tuple[Floats, Float
 def gradient_question(gradients: Gradients, centres: Floats, phi: Floats) -> BoundedSum:
     """The gradients at ``phi`` (points, size) of the losses around ``centres`` (points, n_features), as one sum."""
     norm = float(np.linalg.norm(gradients.bounds(phi))) * (1 + 1e-12)
-    return BoundedSum(GradientRows(gradients.problem, centres, phi[:, None]), phi.size, norm)
-
-
-def choice_question(gradients: Gradients, centre: Floats, starts: Floats) -> Select:
-    """The start (candidates, size) with the shortest summed gradient around one centre."""
-    rows = GradientRows(gradients.problem, centre[None], starts[None])
-    return Select(rows.candidates, len(starts), float(gradients.bounds(starts).max()), "small-norm", gradients.problem.size)
+    return BoundedSum(GradientRows(gradients.problem, centres, phi), phi.size, norm)
 
 
 def means_question(gradients: Gradients, centres: Floats) -> BoundedSum:
@@ -283,7 +268,7 @@ class Stream:
 
     def facts(self) -> dict[str, JsonValue]:
         """What the questions of a stream depend on, besides its points."""
-        options: list[JsonValue] = [self.options.iterations, self.options.reuse_distance, self.options.candidates]
+        options: list[JsonValue] = [self.options.iterations, self.options.reuse_distance]
         return {"method": self.options.name, "options": options, "history": self.history.digest()}
 
     def entries_recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[tuple[History, list[Past]]]:
@@ -307,7 +292,7 @@ class Stream:
 
 
 class _Point:
-    """Moves (b) to (d) for one point; a full descent from zero where nothing is known yet."""
+    """Moves (b) and (c) for one point; a full descent from no slope where nothing is known yet."""
 
     def __init__(
         self, gradients: Gradients, raw: Floats, history: History, options: Adaptive, terms: Terms, most_steps: int | None
@@ -316,8 +301,10 @@ class _Point:
         self._gradients, self._centres = gradients, gradients.problem.encode(raw[None])
         self._means_share = MEANS_SHARE if gradients.problem.intercept else 0.0
         self._share = (1 - self._means_share) / options.iterations
-        self._starts = history.starts(raw, options.candidates)
-        check_divisible(terms, self._share)
+        self._start = history.start(raw)
+        self._step_lengths = self._sizes(REACH if self._start is None else WARM_REACH)
+        # A step costs no less, T' being two at least; refused at the first point, if at all: its descent is the longest.
+        check_divisible(terms, self._share / len(self._sizes(REACH)))
 
     def recipe(self) -> Recipe[Past]:
         gradients, releases, mean, mean_std, levels = self._gradients, [], None, 0.0, None
@@ -325,50 +312,38 @@ class _Point:
             releases.append((yield means_ask(gradients, self._centres, self._means_share)))
             means = gradients.weighted_means(releases[0], self._centres)
             mean, mean_std, levels = means.of_x[0], float(means.stds[0]), means.levels
-        start = gradients.start(levels, 1)
-        ended = yield from (self._warm(start, mean_std) if self._starts else self._cold(start, mean_std))
-        releases += ended.releases
-        raw, taken = np.array(self._raw, dtype=np.float64), len(ended.releases) - bool(self._starts)
-        paid = cost_of(releases), bundle(releases)
-        return Past(raw, ended.phi[0], True, ended.noise_std, mean, mean_std, taken, *paid)
-
-    def _cold(self, start: Floats, start_std: float) -> Recipe[Descended]:
-        shares = self._options.iterations
-        steps = self._steps(self._sizes(shares, REACH), shares)
-        ended = yield from descend(self._gradients, self._centres, start, steps, self._terms)
-        return replace(ended, noise_std=math.hypot(start_std, ended.noise_std))
-
-    def _warm(self, nothing: Floats, nothing_std: float) -> Recipe[Descended]:
-        gradients, centres, shares = self._gradients, self._centres, self._options.iterations
-        candidates = gradients.project(np.concatenate([np.array([phi for phi, _ in self._starts]), nothing]))
-        label = f"choice among {len(candidates)} starts of a local explanation"
-        choice = yield Ask(choice_question(gradients, centres[0], candidates), self._share, label)
-        chosen = int(choice.value[0])
-        start, start_std = candidates[chosen][None], [*(std for _, std in self._starts), nothing_std][chosen]
-        first = yield Ask(gradient_question(gradients, centres, start), self._share, "gradient 1 of a local explanation")
-        if chosen == len(self._starts):  # nothing known was better than nothing
-            needed, reach = shares - 1, REACH
+        if self._start is None:
+            ended, start_std = (yield from self._cold(gradients.start(levels, 1))), mean_std
         else:
-            c, (mean, sigma) = gradients.largest_bound, gradients.mean(first, self._terms.n_rows_public)
-            beta = math.sqrt(max(0.0, float(np.square(mean).sum()) - gradients.problem.size * sigma**2))
-            noise = math.sqrt(gradients.problem.size) * sigma
-            needed = shares_needed(shares, beta / c, noise / c, enhanced=self._options.enhanced)
-            reach = WARM_REACH * math.sqrt(needed / shares)
-        sizes = self._sizes(needed - 1, reach)
-        # A step is as long as its price: the first gradient, with its one share, moves phi by that much less.
-        first_size = float(sizes[0]) * len(sizes) / (needed - 1)
-        steps = [(first_size, self._share), *self._steps(sizes, needed - 1)]
-        ended = yield from descend(gradients, centres, start, steps, self._terms, first=first)
-        return Descended(ended.phi, math.hypot(start_std, ended.noise_std), (choice, *ended.releases))
+            phi, start_std = self._start
+            ended = yield from self._warm(gradients.project(phi[None]))
+        releases += ended.releases
+        raw, std = np.array(self._raw, dtype=np.float64), math.hypot(start_std, ended.noise_std)
+        return Past(raw, ended.phi[0], True, std, mean, mean_std, len(ended.releases), cost_of(releases), bundle(releases))
 
-    def _sizes(self, shares: int, reach: float) -> Floats:
-        """The steps of a descent at the price of so many shares; no step costs less than a share."""
-        most, mu = max(1, min(MOST_ITERATIONS, shares)), self._terms.mu * math.sqrt(shares * self._share)
+    def _cold(self, start: Floats) -> Recipe[Descended]:
+        sizes, shares = self._step_lengths, self._options.iterations
+        steps = [(float(eta), shares * self._share / len(sizes)) for eta in sizes[: self._most_steps]]
+        return (yield from descend(self._gradients, self._centres, start, steps, self._terms))
+
+    def _warm(self, start: Floats) -> Recipe[Descended]:
+        """Steps are the same for every T', which decides how noisy they are and nothing else."""
+        gradients, shares, sizes = self._gradients, self._options.iterations, self._step_lengths
+        question = gradient_question(gradients, self._centres, start)
+        first = yield Ask(question, self._share, "gradient 1 of a local explanation")
+        c, (mean, sigma) = gradients.largest_bound, gradients.mean(first, self._terms.n_rows_public)
+        beta = math.sqrt(max(0.0, float(np.square(mean).sum()) - gradients.problem.size * sigma**2))
+        noise = math.sqrt(gradients.problem.size) * sigma
+        needed = shares_needed(shares, beta / c, noise / c, enhanced=self._options.enhanced)
+        # A step is as long as its price at most: the first gradient, with its one share, moves phi by that much less.
+        first_step = float(sizes[0]) * len(sizes) / shares, self._share
+        others = [(float(eta), (needed - 1) * self._share / len(sizes)) for eta in sizes[: self._most_steps]]
+        return (yield from descend(gradients, self._centres, start, [first_step, *others], self._terms, first=first))
+
+    def _sizes(self, reach: float) -> Floats:
+        """The lengths of the steps, from the whole price."""
+        most, mu = min(MOST_ITERATIONS, self._options.iterations - 1), self._terms.mu * math.sqrt(1 - self._means_share)
         return step_sizes(self._gradients, mu, self._terms.n_rows_public, reach=reach, most_iterations=most)
-
-    def _steps(self, sizes: Floats, shares: int) -> list[tuple[float, float]]:
-        """(length, share of the price) of every step, when so many shares are divided among them."""
-        return [(float(eta), shares * self._share / len(sizes)) for eta in sizes[: self._most_steps]]
 
 
 def stream_explanation(
@@ -381,8 +356,8 @@ def stream_explanation(
     mean = np.array([past.mean for past in entries]) if problem.intercept else None
     models = LocalModels(phi, mean, noise_std, mean_std)
     released = [past.gradients for past in entries]
-    about = BANDS_NOTE.format(*LEFT_OUT[options.name]), CHOICE_NOTE.format(HELD[options.name])
-    notes = (f"{_effort(released)}.", *about, f"The guarantee covers all {len(history)} points of the history.")
+    about = BANDS_NOTE.format(*LEFT_OUT[options.name])
+    notes = (f"{_effort(released)}.", about, f"The guarantee covers all {len(history)} points of the history.")
     cost = sum((past.cost for past in entries), Cost())
     claim = _claim(problem, options.name)
     return explanation_of(problem, raw, models, guarantee=promise, cost=cost, method=options.name, notes=notes, claim=claim)

@@ -55,7 +55,7 @@ RIDGE_NOTE = (
     "Sampling error is not in them, nor rows the vault clipped."
 )
 BALL_NOTE = (
-    "Bands are about the best slope no longer than {radius:g}, on the same rows without noise; what that bound takes from "
+    "Bands are about the best slope no longer than 1, on the same rows without noise; what that bound takes from "
     "contributions is not in them, nor sampling error, nor rows the vault clipped."
 )
 METHODS: dict[str, Method] = {"statistics": Statistics(), "descent": Descent(), "adaptive": Adaptive()}
@@ -81,7 +81,7 @@ class LocalLinear(LocalExplainer[Attribution]):
     model : Model
         What is explained. One output at a time: choose the class of a multi-class model with ``Model(output=...)``.
     method : {"auto", "statistics", "descent", "adaptive", "enhanced", "history"}, or its options
-        How. A name means its defaults; options are given as ``vt.linear.Statistics(radius=2.0)``,
+        How. A name means its defaults; options are given as ``vt.linear.Statistics(bands=False)``,
         ``vt.linear.Descent(...)``, ``vt.linear.Adaptive(...)`` or ``vt.linear.FromHistory(...)``. ``"auto"`` is statistics,
         or descent beyond 1500 features.
     weight : Weight or callable, optional
@@ -423,15 +423,13 @@ def explained(
     shift: float = 0.0,
 ) -> Attribution:
     """The explanation that released statistics make; ``shift`` was taken off f before they were, and is added again."""
-    ball = options.radius is not None or not problem.intercept
-    fit, half_widths = (_in_ball if ball else _by_ridge)(statistics, options)
+    fit, half_widths = (_by_ridge if problem.intercept else _in_ball)(statistics, options)
     slopes = statistics.features(fit.slopes)
     phi = np.concatenate((fit.intercepts[:, None] + shift, slopes), axis=1) if problem.intercept else slopes
     models = LocalModels(phi, None if fit.means is None else statistics.features(fit.means))
-    said = {BALL_NOTE.format(radius=options.radius or 1.0): ball and options.bands, RIDGE_NOTE: not ball and options.bands}
-    notes = tuple(note for note, holds in said.items() if holds)
+    notes = ((RIDGE_NOTE if problem.intercept else BALL_NOTE),) if options.bands else ()
     promise, cost = release.guarantee, release.cost
-    claim = problem.claim("local statistics" if not ball else "local ball" if problem.intercept else "local centred")
+    claim = problem.claim("local statistics" if problem.intercept else "local centred")
     explanation = explanation_of(
         problem, raw, models, guarantee=promise, cost=cost, method="statistics", notes=notes, claim=claim
     )
@@ -447,10 +445,9 @@ def _by_ridge(statistics: LocalStatistics, options: Statistics) -> tuple[RidgeFi
 
 
 def _in_ball(statistics: LocalStatistics, options: Statistics) -> tuple[LocalFit, Floats | None]:
-    """The best slope in the ball that the caller named, or in the paper's."""
-    radius = options.radius or 1.0
-    fit = statistics.solve(radius)
-    return fit, statistics.half_widths(fit, radius, draws=options.draws) if options.bands else None
+    """The best slope in the paper's ball."""
+    fit = statistics.solve()
+    return fit, statistics.half_widths(fit, draws=options.draws) if options.bands else None
 
 
 def check_size(problem: LocalProblem, n_points: int) -> None:

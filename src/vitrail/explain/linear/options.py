@@ -18,30 +18,24 @@ class Statistics:
 
     Parameters
     ----------
-    radius : float, optional
-        Of a ball that holds the slope, for x = features/sqrt(columns) and f in [-1, 1]. If not given there is none: the
-        slope is that of a ridge regression with a fixed ridge (without an intercept: the paper's unit ball).
     bands : bool
-        Whether to compute them; in a ball they take ``draws`` times as long as the explanation.
+        Whether to compute them; without an intercept they take ``draws`` times as long as the explanation.
     draws : int
-        Resamplings per band in a ball; bands of a ridge regression need none.
+        Resamplings per band without an intercept; bands of a ridge regression need none.
 
     Examples
     --------
     >>> import vitrail as vt
-    >>> vt.linear.Statistics(radius=-1)
+    >>> vt.linear.Statistics(draws=1)
     Traceback (most recent call last):
         ...
-    vitrail.errors.InvalidInput: radius is -1; it must be a positive, finite number
+    vitrail.errors.InvalidInput: draws is 1; it must be a whole number from 19 to 100000
     """
 
-    radius: float | None = None
     bands: bool = True
     draws: int = DRAWS
 
     def __post_init__(self) -> None:
-        if self.radius is not None:
-            _checks.positive("radius", self.radius)
         _checks.flag("bands", self.bands)
         _checks.whole("draws", self.draws, least=FEWEST_DRAWS, most=10**5)
 
@@ -78,9 +72,6 @@ class Adaptive:
         Hand on an explanation of a point this near, free. In units of x: features divided by the square root of the number
         of columns. The loss differs by O(d), not O(d^2) as the paper has it: on Adult by 2e-4 below the default of 0.1,
         2e-3 up to 0.2, and 1e-2 up to the paper's log(T)/sqrt(T), which is 0.33 at T = 300.
-    candidates : int
-        How many of the nearest past explanations are tried as a start, besides predictions from all of them. More of them
-        make a cheap choice a bad one: measured, three lose to one.
     history : History, optional
         Of earlier calls; it grows by this one. If not given it is the one that the ledger keeps for this problem and
         analyst, which is kept again after every point. ``vt.linear.History(explainer.problem)`` starts anew.
@@ -89,14 +80,12 @@ class Adaptive:
     enhanced: bool = False
     iterations: int = 300
     reuse_distance: float = 0.1
-    candidates: int = 1
     history: History | None = None
 
     def __post_init__(self) -> None:
         _checks.flag("enhanced", self.enhanced)
-        _checks.whole("iterations", self.iterations, least=3, most=10_000)  # choice, first gradient, and a step
+        _checks.whole("iterations", self.iterations, least=2, most=10_000)  # the first gradient, and a step
         _checks.number("reuse_distance", self.reuse_distance, low=0.0, high=1e9, hint=", in units of |x| <= 1")
-        _checks.whole("candidates", self.candidates, least=0, most=1000)
 
     @property
     def name(self) -> Literal["adaptive", "enhanced"]:

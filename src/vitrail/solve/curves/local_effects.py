@@ -344,19 +344,16 @@ class EffectsPlan:
         if plain:
             return [self._plain(index, *noisy) for index, noisy in enumerate(of_columns)]
         measured = [self._measured(index, *noisy) for index, noisy in enumerate(of_columns)]
-        scales = {}
+        scales, least = {}, 1 / self.n_rows + 1 / len(self.curves[0])
         for categorical in (False, True):  # steps between levels are told by most rows, intervals by their own
             alike = [
                 one for one, intervals in zip(measured, self.columns, strict=True) if intervals.categorical == categorical
             ]
             if alike:
-                expected, least = self.scale * (OF_LEVELS if categorical else 1.0), 1 / self.n_rows + 1 / len(self.curves[0])
-                scales[categorical] = most_likely_scale(alike, expected, least)
-        least = 1 / self.n_rows + 1 / len(self.curves[0])
+                scales[categorical] = most_likely_scale(alike, self.scale * (OF_LEVELS if categorical else 1.0), least)
+        own = [WIDER * scales[intervals.categorical] for intervals in self.columns]
         return [
-            self._smooth(
-                index, one.posterior(most_likely_scale([one], WIDER * scales[self.columns[index].categorical], least))
-            )
+            self._smooth(index, one.posterior(most_likely_scale([one], own[index], least)))
             for index, one in enumerate(measured)
         ]
 
@@ -378,7 +375,7 @@ class EffectsPlan:
         few = np.maximum(intervals.counts - intervals.count_std, 1.0)
         # A wrong count makes a wrong sum of the changes that the offsets leave; clipping may move all of them alike.
         counted = count_std**2 * EXPECTED_SCALE * variances
-        cut = self.biases[index] * size * counts
+        cut = self._taken(index) * size * counts
         return measured_curves(
             prior,
             np.diag(counts),
@@ -386,6 +383,15 @@ class EffectsPlan:
             np.diag((size * stds) ** 2 + counted) + (np.outer(cut, cut) + np.diag(cut**2)) / 2,
             own_variance=MEMORY**2 * variances / few + variances / self.effects[index].rows + (LARGER * prior.mean) ** 2,
         )
+
+    def _taken(self, index: int) -> Floats:
+        """What the clip may have taken off a row's effect, by interval: half of it where reference rows' effects pass it."""
+        rests = np.abs(np.diff(self.curves[index], axis=1) - self.offsets[index]) / self.sizes[index]
+        over = np.maximum(MEMORY * rests - self.clips[index], 0.0).mean(axis=0)
+        shares = np.maximum(self.columns[index].counts, 0.0)
+        mean = float(over @ shares) / max(float(shares.sum()), 1e-300)
+        where = over / mean if mean > 0 else np.ones_like(over)
+        return np.asarray(self.biases[index] * np.sqrt((1 + where**2) / 2))
 
     def _smooth(self, index: int, posterior: Posterior) -> Drawn:
         intervals, n_rows = self.columns[index], self.n_rows

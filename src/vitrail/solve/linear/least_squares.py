@@ -9,9 +9,6 @@ unknown is kept as s = lambda + w_min, so that A + lambda I may be singular to t
 case*: b has nothing along the lowest eigenvector of an indefinite A, and the rest does not reach the sphere; then the
 eigenvector itself is added until it does.
 
-The affine form has u = (1, d): only the slope is confined to the ball. The intercept is eliminated (Schur complement),
-unless the total weight A_00 is too small to divide by, being mostly noise; then it shares the ball.
-
 Everything here is public or released already, and nothing here knows where A and b came from.
 """
 
@@ -104,44 +101,6 @@ def _filled(phi: Floats, lowest: Floats, s: Floats, radius: float) -> Floats:
 def _divided(numerators: Floats, denominators: Floats) -> Floats:
     """Quotients, with 0/0 = 0: a coordinate of b that is exactly zero stays zero."""
     return np.divide(numerators, denominators, out=np.zeros_like(numerators), where=numerators != 0.0)
-
-
-def solve_affine(a: Floats, b: Floats, radius: float = 1.0, *, smallest_mass: float = 0.0) -> tuple[Floats, Floats]:
-    """Intercept and slope of the best affine model; the slope lies in the ball.
-
-    Parameters
-    ----------
-    a : array (queries, n + 1, n + 1)
-        The Gram matrix of u = (1, d).
-    b : array (queries, n + 1)
-    radius : float
-        Of the ball that holds the slope.
-    smallest_mass : float
-        From what A_00 on the intercept is eliminated; at or below it, intercept and slope share the ball.
-
-    Returns
-    -------
-    intercepts : array (queries,)
-    slopes : array (queries, n)
-
-    Examples
-    --------
-    >>> a = np.array([[[1.0, 0.5], [0.5, 1.0]]])
-    >>> [part.round(3).tolist() for part in solve_affine(a, np.array([[0.8, 0.6]]))]
-    [[0.667], [[0.267]]]
-    """
-    a, b = _checked(a, b, radius)
-    mass = a[:, 0, 0]
-    safe = mass > max(smallest_mass, 0.0)
-    intercepts, slopes = np.zeros(len(a)), np.zeros((len(a), a.shape[1] - 1))
-    if safe.any():
-        inner_a, inner_b = without_intercept(a[safe], b[safe])
-        slopes[safe] = solve_in_ball(inner_a, inner_b, radius)
-        intercepts[safe] = (b[safe, 0] - np.einsum("qi,qi->q", a[safe, 0, 1:], slopes[safe])) / mass[safe]
-    if not safe.all():
-        joint = solve_in_ball(a[~safe], b[~safe], radius)
-        intercepts[~safe], slopes[~safe] = joint[:, 0], joint[:, 1:]
-    return intercepts, slopes
 
 
 def without_intercept(a: Floats, b: Floats) -> tuple[Floats, Floats]:

@@ -9,10 +9,8 @@ the slopes; a small one drowns it. With |phi| = 1 the noise of the slope's gradi
 m the mean of d; ``scales_of`` minimises it at phi_0^2 = 1/3, |m|^2 = 1/2 over a grid: public numbers only. A wrong
 guess costs accuracy, never privacy.
 
-*Without a ball*, which is what an affine model is given unless its caller names one, ``explain`` finds the ridge solution
-and its bands from the law of the noise (module ``ridge``). The rest of this is about the slope in a ball: the paper's unit
-ball without an intercept, or the radius that a caller names. It is public and the same at every epsilon, and its bands are
-about its own optimum.
+*With an intercept* ``explain`` finds the ridge solution and its bands from the law of the noise (module ``ridge``). The rest
+of this is about the paper's form: no intercept, and a slope in the unit ball. Its bands are about the ball's own optimum.
 
 *Bands in a ball.* Fresh noise is drawn from the law of the release, added to the released statistics, and the problem is
 solved again, 59 times. The half-width is the 57th smallest of how far the value moved, spread and bias together: were the
@@ -25,7 +23,7 @@ c = ((1 + nu)/(1 + 2 nu))^(1/2): both are near 1 where signal dominates, and whe
 times the resampled one. c is seen, as the mean cosine between the values and the resampled ones. The factor used is 1 + k s
 sqrt(1 - c), s the share of draws in which the ball binds, k = ``TURN_FACTOR``, fitted on Adult, ACS income and a simulation.
 
-How often bands cover the solution without noise is measured in benchmarks/local_bands.py, also on data that had no part in
+How often bands cover the solution without noise is measured in benchmarks/bands_linear.py, also on data that had no part in
 the fit; single columns may be covered more rarely than all together. The simulation of tests/explain/linear/test_bands.py
 goes from signal to noise. Not in the bands: sampling error (the rows are what they are), and rows whose weight the vault
 lowered.
@@ -61,7 +59,7 @@ from ..._types import Floats, Indices
 from ...errors import InvalidInput
 from ...schema import Categorical, Schema
 from .coordinates import Coordinates
-from .least_squares import one_blas_thread, solve_affine, solve_in_ball
+from .least_squares import one_blas_thread, solve_in_ball
 from .problem import LocalProblem, active_features, by_column
 from .ridge import NOISE_DRAWS, RidgeFit, ridge_fit
 from .weights import Weight
@@ -193,18 +191,10 @@ class LocalStatistics:
         seed = int.from_bytes(hashlib.sha256(np.ascontiguousarray(cross).tobytes()).digest()[:8], "big")
         return cls(structure, scales, a, b, sigma / n_rows_public, levels, active, seed)
 
-    def solve(self, radius: float) -> LocalFit:
-        """The best linear model of every point, its slope in a ball."""
-        a, b = self.a, self.b
-        if not self.structure.offset:
-            return LocalFit(np.zeros(len(a)), solve_in_ball(a, b, radius), None)
-        intercepts, slopes = solve_affine(a, b, radius, smallest_mass=self._smallest_mass)
-        return LocalFit(intercepts, slopes, a[:, 0, 1:] / np.maximum(a[:, :1, 0], self._smallest_mass))
-
-    @property
-    def _smallest_mass(self) -> float:
-        """A total weight that noise alone would hardly reach; there must be an intercept."""
-        return SAFE_MASS * self.noise / self.scales.intercept**2
+    def solve(self) -> LocalFit:
+        """The best slope in the unit ball for every point; there must be no intercept."""
+        assert not self.structure.offset
+        return LocalFit(np.zeros(len(self.a)), solve_in_ball(self.a, self.b), None)
 
     def explain(self) -> RidgeFit:
         """The ridge solution of every point and its bands.
@@ -216,8 +206,9 @@ class LocalStatistics:
         for start in range(0, len(self.a), together):
             batch = slice(start, start + together)
             drawn = (self._noise(self.levels[batch], generator) for _ in range(NOISE_DRAWS))
-            a, b, floor = self.a[batch], self.b[batch], self._smallest_mass
-            fits.append(ridge_fit(a, b, drawn, self.structure.column_of, smallest_mass=floor))
+            # A total weight that noise alone would hardly reach.
+            floor = SAFE_MASS * self.noise / self.scales.intercept**2
+            fits.append(ridge_fit(self.a[batch], self.b[batch], drawn, self.structure.column_of, smallest_mass=floor))
         return RidgeFit.joined(fits)
 
     def _generator(self) -> np.random.Generator:
@@ -238,10 +229,10 @@ class LocalStatistics:
         """Slopes or means per encoded feature."""
         return np.asarray(reduced @ self.structure.coordinates.embedding.T)
 
-    def half_widths(self, fit: LocalFit, radius: float, *, draws: int = DRAWS) -> Floats:
+    def half_widths(self, fit: LocalFit, *, draws: int = DRAWS) -> Floats:
         """Calibrated half-widths of the bands of ``values(fit)``, in units of f (points, columns).
 
-        ``fit`` is what ``solve(radius)`` returned. The draws are seeded by the release: the same release has the
+        ``fit`` is what ``solve`` returned. The draws are seeded by the release: the same release has the
         same bands.
         """
         generator = self._generator()
@@ -255,13 +246,13 @@ class LocalStatistics:
             noise_a += self.a[every]
             noise_b += self.b[every]
             redrawn = replace(self, a=noise_a, b=noise_b, levels=self.levels[every], active=self.active[every])
-            again = redrawn.solve(radius)
+            again = redrawn.solve()
             moved = redrawn.values(again).reshape(-1, draws, values.shape[1])
-            widths[batch] = calibrated(values[batch], moved, again.slopes.reshape(-1, draws, again.slopes.shape[1]), radius)
+            widths[batch] = calibrated(values[batch], moved, again.slopes.reshape(-1, draws, again.slopes.shape[1]))
         return widths
 
 
-def calibrated(values: Floats, redrawn: Floats, slopes: Floats, radius: float) -> Floats:
+def calibrated(values: Floats, redrawn: Floats, slopes: Floats) -> Floats:
     """Half-widths (points, columns) from values under fresh noise (points, draws, columns) and the slopes behind them."""
     draws = redrawn.shape[1]
     rank = min(math.ceil(COVERAGE * (draws + 1)), draws) - 1
@@ -269,7 +260,7 @@ def calibrated(values: Floats, redrawn: Floats, slopes: Floats, radius: float) -
     lengths = np.linalg.norm(values, axis=1)[:, None] * np.linalg.norm(redrawn, axis=2)
     products = np.einsum("qi,qdi->qd", values, redrawn)
     cosines = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).mean(axis=1)
-    on_sphere = (np.linalg.norm(slopes, axis=2) > radius * (1 - 1e-6)).mean(axis=1)
+    on_sphere = (np.linalg.norm(slopes, axis=2) > 1 - 1e-6).mean(axis=1)
     factor = 1 + TURN_FACTOR * on_sphere * np.sqrt(1 - np.clip(cosines, 0.0, 1.0))
     return np.asarray(moves * factor[:, None])
 

@@ -21,6 +21,7 @@ rest. Then an average is sum_j sum_b p_j(b) h_j(b) plus the mean of the rest, an
   tells. It is taken to be half, in squares, of what the choice of rows makes (chosen on Adult, ACS and Bike: with none
   bands of ACS held too rarely, with three quarters those of Adult and Bike were too wide).
 - *The private rows* are so many draws of the rest, too: what they have in common beyond tables is not smooth.
+- *Pairs that were seen to depend on each other and are not linked*: ``left_out``.
 - *Links.* Two columns may depend on each other by as much as noise hid when links were chosen. A sum of (k - 1)^2
   contrasts of k groups, each off by s rows of N, moves the mean of the rest by at most about (k - 1) s/N of its standard
   deviation, if all the rest hangs on that pair.
@@ -29,7 +30,7 @@ rest. Then an average is sum_j sum_b p_j(b) h_j(b) plus the mean of the rest, an
 - *Inside bins* values are drawn evenly, and real ones may all sit at one place (amounts that the law names). A model that
   has learned from them tells such a place from its neighbours; how much is seen from rows of different values of a bin.
 
-Squares are added. Not held: dependence larger than what noise hides or of more columns than a table has. (Framingham,
+Squares are added. Not held: dependence of more columns than a table has. (Framingham,
 epsilon 3: sys_bp is off to the same side in every release, about half of it
 also where tables have no noise; why is not known.)
 """

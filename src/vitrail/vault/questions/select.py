@@ -1,14 +1,9 @@
 """Select: choose one of several candidates by a private score.
 
 The exponential mechanism, P(j) ~ exp(epsilon score_j / (2 s)), where one row moves any score by at most s. It is
-epsilon-bounded-range and costs mu = -2 ndtri(1/(1 + e^(epsilon/2))) (see ``accounting.events``). Scores are
-exact integers, so s holds exactly:
-
-- ``score="sum"``: score_j = sum over rows of a number clipped to [-bound, bound]. s = bound add-remove, 2 bound
-  replace-one.
-- ``score="small-norm"``: score_j = -|sum over rows of a vector clipped to norm bound|, the integer square root taken
-  of an exact integer. By the triangle inequality the norm moves by at most bound (2 bound), and the rounding of the
-  root by less than one cell: s is one cell more.
+epsilon-bounded-range and costs mu = -2 ndtri(1/(1 + e^(epsilon/2))) (see ``accounting.events``). score_j is the sum over
+rows of a number clipped to [-bound, bound]: s = bound add-remove, 2 bound replace-one. Scores are exact integers, so s holds
+exactly.
 
 The draw is exact as well: the weights exp(.) are computed as integers with ``WEIGHT_BITS`` bits by a series with a known
 remainder, and a uniform integer of ``UNIFORM_BITS`` bits, drawn before the rows are read, picks one. The distribution is
@@ -22,12 +17,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import _checks
 from ..._types import Bools, Floats
 from ...accounting import Selection, bounded_range_epsilon_of
 from ..noise.sampler import random_integer_below
@@ -49,16 +43,11 @@ class Select(RowQuestion):
     Parameters
     ----------
     fn : callable
-        Takes a :class:`Block`; returns (rows, candidates) numbers for ``score="sum"``, or (rows, candidates, width)
-        vectors for ``score="small-norm"``.
+        Takes a :class:`Block`; returns (rows, candidates) numbers. A candidate's score is the sum of its numbers.
     candidates : int
         How many there are. The released value is the index of the chosen one.
     bound : float
-        Every number is clipped to [-bound, bound], every vector to norm ``bound``.
-    score : {"sum", "small-norm"}
-        What makes a candidate good: a large sum, or a sum vector close to zero.
-    width : int
-        Length of the vectors for ``score="small-norm"``.
+        Every number is clipped to [-bound, bound].
     key, label : str, optional
         As for :class:`BoundedSum`.
 
@@ -74,29 +63,25 @@ class Select(RowQuestion):
     """
 
     kind = "select"
-    described = ("candidates", "bound", "score", "width")
+    described = ("candidates", "bound")
     fn: Callable[[Block], Floats]
     candidates: int
     bound: float
-    score: Literal["sum", "small-norm"] = "sum"
-    width: int = 1
     key: str | None = None
     label: str | None = None
 
     def __post_init__(self) -> None:
-        self._check(wholes={"candidates": 10**6, "width": 10**6}, positives=("bound",))
-        _checks.choice("score", self.score, ("sum", "small-norm"), of="a Select")
+        self._check(wholes={"candidates": 10**6}, positives=("bound",))
 
     def row_function(self) -> RowFunction:
         """``fn``, with the shape it must return."""
-        shape = (self.candidates,) if self.score == "sum" else (self.candidates, self.width)
-        return RowFunction(self.fn, (shape,), "the function of this Select")
+        return RowFunction(self.fn, ((self.candidates,),), "the function of this Select")
 
     def plan(self, mu: float, facts: PublicFacts) -> SelectPlan:
         """Fix the mechanism's own epsilon."""
         step = power_of_two_below(self.bound / CELLS_PER_BOUND)
         cells = math.ceil(Fraction(self.bound) / Fraction(step)) * facts.sensitivity_factor
-        return SelectPlan(self, bounded_range_epsilon_of(mu), step, cells + (1 if self.score == "small-norm" else 0))
+        return SelectPlan(self, bounded_range_epsilon_of(mu), step, cells)
 
 
 @dataclass(frozen=True)
@@ -124,18 +109,15 @@ class SelectPlan:
     def scores(self, rows: RowPass, block_rows: int) -> list[int]:
         """The exact score of every candidate, in cells. Never leaves the vault."""
         question = self.question
-        width = 1 if question.score == "sum" else question.width
-        grid = Grid(question.bound, self.step, width)
+        grid = Grid(question.bound, self.step, 1)
 
         def reduce(arrays: Arrays, valid: Bools) -> NDArray[np.int64]:
-            cells = to_grid(arrays[0].reshape(-1, width), grid).reshape(-1, question.candidates, width)
+            cells = to_grid(arrays[0].reshape(-1, 1), grid).reshape(-1, question.candidates)
             return np.asarray(cells[valid].sum(axis=0).astype(np.int64))
 
-        shape = (question.candidates, width)
+        shape = (question.candidates,)
         totals = rows.total(question.row_function(), reduce, shape, block_rows=block_rows, label="scoring")
-        if question.score == "sum":
-            return [int(total) for total in totals[:, 0]]
-        return [-math.isqrt(sum(int(entry) ** 2 for entry in row)) for row in totals]
+        return [int(total) for total in totals]
 
     def shape(self, flat: Floats) -> Answer:
         """The index of the chosen candidate, in an array of one."""
