@@ -1,6 +1,7 @@
 """Intervals of accumulated effects: where columns are cut, what is joined, and that the curve is what was measured there."""
 
 import itertools
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -177,3 +178,38 @@ def test_the_result_has_the_ends_of_intervals_and_reaches_the_declared_bounds() 
         exact = exact_effects(raw, edges)
         assert np.abs(curve.y - exact).max() <= (4 * np.asarray(curve.std)).max() + 1e-3
     np.testing.assert_allclose(many.y, exact_effects(raw, np.asarray(many.x)), atol=4e-3)
+
+
+def test_doubt_of_the_middle_of_a_curve_is_that_of_single_values_too() -> None:
+    """Two whole numbers are one interval, and rows stand at both ends of it: noise moves them from one to the other."""
+    schema = vt.Schema({"ill": vt.Numeric(0, 1, integer=True), "sex": vt.Categorical(["f", "m"])})
+    generator, noise, n, rare = np.random.default_rng(15), 40.0, 7_000, 110
+    model = vt.Model(lambda x: 0.5 * x[:, 0], range=(0, 1), name="risk")
+    promise, bins = Guarantee.of_mu(1.0, 1e-6, "add-remove"), tuple(bins_of(name, schema[name], 100) for name in schema)
+    curve, errors, said = np.array([0.0, 0.5]), [], []
+    for _ in range(200):
+        counts = {"ill": np.array([n - rare, rare]) + generator.normal(0, noise, 2), "sex": np.full(2, n / 2)}
+        released = Marginals("people", bins, MappingProxyType(counts), noise, n, Cost.of_mu(1.0), promise)
+        intervals = cut_column(Reference(schema, model, released), "ill")
+        drawn = intervals.centred() @ np.diff(curve)
+        errors.append(drawn[0] - (curve[0] - rare / n * curve[1]))
+        said.append(np.sqrt(intervals.centring_variance(drawn)) / n)
+    # The root mean square of 200 errors is within 20 % of itself; smoothing makes them no larger than the noise.
+    assert np.sqrt(np.mean(np.square(errors))) < 1.2 * np.sqrt(np.mean(np.square(said)))
+    assert np.mean(said) < 3 * 0.5 * noise / n
+
+
+def test_what_a_clip_takes_is_doubted_where_effects_are_large() -> None:
+    """A model with one steep step: its interval has most of what clipping may take, and the mean over rows is kept."""
+    ages = np.random.default_rng(16).integers(0, 61, 6000)
+    steep = vt.Model(lambda x: 0.1 + 0.8 * (x[:, 0] > 0.5) * x[:, 2], range=(0, 1), name="steep")
+    plan = plan_effects(Reference(SCHEMA, steep, marginals(ages)), ["age"], {}, 1e-3)
+    plan = replace(plan, clips=(0.1,), biases=(0.02,))
+    taken, (intervals,) = plan._taken(0), plan.columns
+    edges = intervals.axis.numbers
+    step = int(np.flatnonzero((edges[:-1] <= 30) & (edges[1:] > 30))[0])
+    assert taken.argmax() == step
+    assert taken[step] > 3 * 0.02
+    np.testing.assert_allclose(np.delete(taken, step), 0.02 / np.sqrt(2), rtol=1e-6)
+    unclipped = replace(plan, clips=(1e6,))
+    np.testing.assert_allclose(unclipped._taken(0), 0.02)

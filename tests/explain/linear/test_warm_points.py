@@ -241,3 +241,19 @@ def test_the_charge_follows_the_number_of_shares_that_is_needed(begun, enhanced,
         data = private(seed)
         watch, past = watched(problem, data, history, iterations=iterations, enhanced=enhanced)
         check_charge(problem, data, watch, past, iterations)
+
+
+def test_a_price_is_refused_before_its_first_question_or_split_to_its_last(begun):
+    """Whatever T' comes out as: a step of a point with two shares costs a part of one."""
+    problem, history = begun
+    refused = []
+    for mu in np.geomspace(2e-6, 1e-3, 19):
+        data = private()
+        method = vt.linear.Adaptive(history=History(problem, history), reuse_distance=0.0, enhanced=True)
+        explainer = vt.LocalLinear(data, MODEL, method=method, intercept=problem.intercept)
+        try:
+            explainer(NEW, mu=float(mu))
+        except vt.errors.InvalidInput as error:
+            refused.append(("too small to be split" in str(error), data.budget.spent))
+    assert 0 < len(refused) < 19
+    assert set(refused) == {(True, vt.Cost())}

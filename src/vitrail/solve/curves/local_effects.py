@@ -56,8 +56,8 @@ LINKED = 0.3
 OF_LEVELS = 0.1
 # Of a column's own tau, around the common one: rather too much doubt than too little.
 WIDER = 2.0
-# Bands are wider by this factor than the posterior's: tau and clips are estimates.
-PRIOR_ROOM = 1.0
+# Bands are wider by this factor than the posterior's: tau and clips are estimates (Framingham, Adult, light chains).
+PRIOR_ROOM = 1.12
 # How many rows of an interval are asked about at least, and for how many all others stand in.
 LEAST_THERE, HELP = 48, 4.0
 # How many rows an interval has at least, in standard deviations of the noise of a count: the model tells what noise hides.
@@ -89,7 +89,8 @@ class Intervals:
 
     ``of_bin`` gives for each of the histogram's bins the number of its interval, or of the level in its order; -1 for a
     code. ``counts`` says how many rows tell about each interval, with noise ``count_std``; ``shares`` are weights of the
-    grid points for centring: a row between two ends counts for each as near as it is.
+    grid points for centring: a row between two ends counts for each as near as it is. ``bin_std``: how far the rows of bins
+    may be off, by noise and by what smoothing took from rare ones.
     """
 
     axis: Axis
@@ -99,6 +100,7 @@ class Intervals:
     shares: Floats
     categorical: bool
     count_std: Floats
+    bin_std: Floats
 
     def __len__(self) -> int:
         return len(self.axis) - 1
@@ -131,9 +133,9 @@ class Intervals:
     def centring_variance(self, curve: Floats) -> float:
         """What the counts' noise adds, in squares of rows, to a curve that is centred over the rows: the same everywhere."""
         if self.categorical:
-            return float(self.count_std[0] ** 2 / 2 * (curve**2).sum())
-        middles = (curve[1:] + curve[:-1]) / 2
-        return float((self.count_std**2 * middles**2).sum())
+            return float(self.bin_std**2 @ curve[self.of_bin] ** 2)
+        middles, at_bins = (curve[1:] + curve[:-1]) / 2, np.interp(self.bins.midpoints, self.axis.numbers, curve)
+        return float(max(self.count_std**2 @ middles**2, self.bin_std**2 @ at_bins**2))
 
     def joined(self, cuts: Indices) -> Intervals:
         """Fewer and wider intervals, between some of the grid points: the first, the last and others."""
@@ -220,6 +222,7 @@ def cut_column(
     schema, marginals, all_shares = reference.schema, reference.histogram(name), reference.shares(name)
     column = schema[name]
     bins, n_rows = released_bins(marginals, name), reference.n_rows
+    bin_std = np.hypot(marginals.sigma, marginals.counts[name] - n_rows * all_shares)
     if isinstance(column, Categorical):
         shares = all_shares
         levels = list(column.levels)
@@ -227,8 +230,8 @@ def cut_column(
         rank = np.argsort(ranked)
         axis = Axis.along(schema, name, ranked.astype(np.float64))
         beside = n_rows * (shares[ranked[1:]] + shares[ranked[:-1]])
-        noise = np.full(len(beside), marginals.sigma * np.sqrt(2))
-        return Intervals(axis, bins, rank, beside, shares[ranked], True, noise)
+        noise = np.hypot(bin_std[ranked[1:]], bin_std[ranked[:-1]])
+        return Intervals(axis, bins, rank, beside, shares[ranked], True, noise, bin_std)
     assert bins.edges is not None
     histogram, ends = smoothed_marginal(marginals, name), np.asarray(bins.edges[1:])
     shares = all_shares[: bins.n_intervals]
@@ -244,7 +247,7 @@ def cut_column(
         of_bin = np.concatenate([of_bin, np.full(len(bins.codes), -1)])
     noise = n_rows * np.sqrt(histogram.variance_of(of_bin))
     axis = Axis.along(schema, name, edges)
-    return Intervals(axis, bins, of_bin, counts, weights, False, noise)
+    return Intervals(axis, bins, of_bin, counts, weights, False, noise, bin_std[: bins.n_intervals])
 
 
 def _dealt_to_edges(shares: Floats, middles: Floats, edges: Floats) -> Floats:
@@ -346,10 +349,7 @@ class EffectsPlan:
         measured = [self._measured(index, *noisy) for index, noisy in enumerate(of_columns)]
         scales, least = {}, 1 / self.n_rows + 1 / len(self.curves[0])
         for categorical in (False, True):  # steps between levels are told by most rows, intervals by their own
-            alike = [
-                one for one, intervals in zip(measured, self.columns, strict=True) if intervals.categorical == categorical
-            ]
-            if alike:
+            if alike := [one for one, cut in zip(measured, self.columns, strict=True) if cut.categorical == categorical]:
                 scales[categorical] = most_likely_scale(alike, self.scale * (OF_LEVELS if categorical else 1.0), least)
         own = [WIDER * scales[intervals.categorical] for intervals in self.columns]
         return [
@@ -388,8 +388,7 @@ class EffectsPlan:
         """What the clip may have taken off a row's effect, by interval: half of it where reference rows' effects pass it."""
         rests = np.abs(np.diff(self.curves[index], axis=1) - self.offsets[index]) / self.sizes[index]
         over = np.maximum(MEMORY * rests - self.clips[index], 0.0).mean(axis=0)
-        shares = np.maximum(self.columns[index].counts, 0.0)
-        mean = float(over @ shares) / max(float(shares.sum()), 1e-300)
+        mean = float(over @ (rows := np.maximum(self.columns[index].counts, 0.0))) / max(float(rows.sum()), 1e-300)
         where = over / mean if mean > 0 else np.ones_like(over)
         return np.asarray(self.biases[index] * np.sqrt((1 + where**2) / 2))
 
