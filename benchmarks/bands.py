@@ -7,6 +7,7 @@
     python benchmarks/bands.py --data FOLDER --only reasons --cases compas german --epsilons .3 3    # a look; writes nothing
     python benchmarks/bands.py --data FOLDER --elsewhere            # data outside the protocol; results/bands_elsewhere.json
     python benchmarks/bands.py --data FOLDER --unseen               # data nobody had looked at; results/bands_unseen.json
+    python benchmarks/bands.py --data FOLDER --again                # the same after changes made for those; bands_again.json
 
 A band claims to hold what the same explainer, with its public settings, would have found from the same rows without noise,
 and without shrinkage or clipping. Parts count how often that is so (bands_tools.py) on the cases of bands_setup.py: local
@@ -22,7 +23,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from bands_data import ELSEWHERE, READERS, UNSEEN
+from bands_data import AGAIN, ELSEWHERE, READERS, UNSEEN
 from bands_setup import EPSILONS, JUDGED, Bench
 from bands_tools import keys_of, seen_before, seen_elsewhere
 from datasets import data_folder
@@ -104,13 +105,19 @@ def outside(name: str, data: tuple[str, ...], known: Callable[[str], str]) -> Be
 
 BENCHMARK_ELSEWHERE = outside("elsewhere", ELSEWHERE, seen_elsewhere)
 BENCHMARK_UNSEEN = outside("unseen", UNSEEN, seen_before)
+BENCHMARK_AGAIN = outside("again", AGAIN, lambda part: "nobody had looked at these data")
+OUTSIDE = {
+    "elsewhere": (ELSEWHERE, BENCHMARK_ELSEWHERE),
+    "unseen": (UNSEEN, BENCHMARK_UNSEEN),
+    "again": (AGAIN, BENCHMARK_AGAIN),
+}
 
 
 def bench_of(options: argparse.Namespace) -> Bench:
     """The whole protocol, or what was asked for."""
     options.cache.mkdir(parents=True, exist_ok=True)
     small = options.quick and not options.look
-    whole = UNSEEN if options.unseen else ELSEWHERE if options.elsewhere else JUDGED
+    whole = next((data for name, (data, _) in OUTSIDE.items() if getattr(options, name)), JUDGED)
     return Bench(
         data_folder(options.data),
         Cache(Path(options.cache)),
@@ -124,13 +131,14 @@ def main() -> None:
     parser = options_of(BENCHMARK, __doc__)
     parser.add_argument("--cases", nargs="*", choices=list(READERS), help="only these data; nothing is written")
     parser.add_argument("--epsilons", nargs="*", type=float, help="only these prices; nothing is written")
-    parser.add_argument("--elsewhere", action="store_true", help=f"data outside the protocol: {', '.join(ELSEWHERE)}")
-    parser.add_argument("--unseen", action="store_true", help=f"data nobody had looked at: {', '.join(UNSEEN)}")
+    for name, (data, benchmark) in OUTSIDE.items():
+        parser.add_argument(f"--{name}", action="store_true", help=f"{', '.join(data)}: writes {benchmark.name}.json")
     options = parser.parse_args()
     options.look = bool(options.cases or options.epsilons) and not options.quick
     options.quick = options.quick or options.look  # kept apart from the parts that count
-    benchmark = BENCHMARK_UNSEEN if options.unseen else BENCHMARK_ELSEWHERE if options.elsewhere else BENCHMARK
-    run(benchmark, options, bench_of)
+    run(
+        next((benchmark for name, (_, benchmark) in OUTSIDE.items() if getattr(options, name)), BENCHMARK), options, bench_of
+    )
 
 
 if __name__ == "__main__":

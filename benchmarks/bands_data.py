@@ -8,6 +8,13 @@ packages) and were chosen for what they are (credit, goods, health) before anyth
 - *diamonds*: prices (ggplot2): whether above 2 400 dollars, about the median. Four columns measure much the same.
 - *light chains*: a blood test of residents of Olmsted County (survival, "flchain"): whether they died in the years after;
   creatinine was not always measured, which is a code.
+
+Some explainers were changed for what was found there. ``AGAIN``, of the same package, were chosen when that was done, for
+what they are (insurance, benefits, accidents) and for having some thousands of rows, before anything was measured on them:
+
+- *insurance*: who has health insurance (AER, "HealthInsurance").
+- *benefits*: who gets unemployment benefits, among workers who lost their jobs (Ecdat, "Benefits").
+- *crashes*: who died in a car crash (DAAG, "nassCDS"); sampling weights and what is known afterwards are left out.
 """
 
 from __future__ import annotations
@@ -25,6 +32,7 @@ SMALL = ("adult-n300", "adult-n1000", "framingham-n300", "framingham-n1000")
 LOOKS = ("compas", "german")
 ELSEWHERE = ("heloc",)
 UNSEEN = ("scoring", "diamonds", "light-chains")
+AGAIN = ("insurance", "benefits", "crashes")
 ACS_ROWS, DIABETES_ROWS = 100_000, 30_000
 """Drawn once with seed 0. Of Diabetes 130 because one pass of Shapley chains takes a thousand predictions per row."""
 
@@ -158,6 +166,46 @@ def light_chains(_: Path) -> reasons_setup.Case:
     return held_out("light-chains", frame, columns, frame["death"].to_numpy())
 
 
+def insurance(_: Path) -> reasons_setup.Case:
+    """Has health insurance, all ten other columns."""
+    frame = _table("AER", "HealthInsurance")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "age": vt.Numeric(18, 65, integer=True),
+        "family": vt.Numeric(1, 15, integer=True),
+    }
+    columns |= {name: _levels(frame, name) for name in frame.columns.drop("insurance") if name not in columns}
+    return held_out("insurance", frame, columns, (frame["insurance"] == "yes").to_numpy())
+
+
+def benefits(_: Path) -> reasons_setup.Case:
+    """Gets unemployment benefits; one column is the same for all, and left out."""
+    frame = _table("Ecdat", "Benefits")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "stateur": vt.Numeric(0, 20),
+        "statemb": vt.Numeric(50, 300, integer=True),
+        "age": vt.Numeric(20, 65, integer=True),
+        "tenure": vt.Numeric(0, 45, integer=True),
+        "yrdispl": vt.Numeric(1, 10, integer=True),
+        "rr": vt.Numeric(0, 1),
+    }
+    columns |= {name: _levels(frame, name) for name in frame.columns.drop(["ui", "bluecol"]) if name not in columns}
+    return held_out("benefits", frame, columns, (frame["ui"] == "yes").to_numpy())
+
+
+def crashes(_: Path) -> reasons_setup.Case:
+    """Died, from what is known of car, crash and occupant."""
+    frame = _table("DAAG", "nassCDS").drop(columns=["weight", "caseid", "injSeverity"]).dropna()
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "ageOFocc": vt.Numeric(16, 100, integer=True),
+        "yearVeh": vt.Numeric(1950, 2005, integer=True),
+        "yearacc": vt.Numeric(1997, 2002, integer=True),
+        "frontal": vt.Numeric(0, 1, integer=True),
+        "deploy": vt.Numeric(0, 1, integer=True),
+    }
+    columns |= {name: _levels(frame, name) for name in frame.columns.drop("dead") if name not in columns}
+    return held_out("crashes", frame, columns, (frame["dead"] == "dead").to_numpy())
+
+
 def _table(package: str, name: str) -> pd.DataFrame:
     """A table of an R package, without its row names."""
     try:
@@ -185,4 +233,7 @@ READERS: dict[str, Callable[[Path], reasons_setup.Case]] = {
     "scoring": scoring,
     "diamonds": diamonds,
     "light-chains": light_chains,
+    "insurance": insurance,
+    "benefits": benefits,
+    "crashes": crashes,
 }

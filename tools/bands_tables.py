@@ -1,4 +1,4 @@
-"""The tables on bands, from benchmarks/results/bands.json, bands_elsewhere.json and bands_unseen.json."""
+"""The tables on bands, from benchmarks/results/bands.json and the others named bands_*.json."""
 
 from __future__ import annotations
 
@@ -209,5 +209,6 @@ TABLES: Tables = {
     "bands.left_out": left_out,
     "bands.elsewhere": lambda: explainers("bands_elsewhere"),
     "bands.unseen": lambda: explainers("bands_unseen"),
+    "bands.again": lambda: explainers("bands_again"),
     "bands.how": lambda: how("bands"),
 }

@@ -38,9 +38,10 @@ mean m of d = x - z, a row has the influence
 
 over it, computed at the rows that the release has stored; ``PrivateRows.standard_errors`` turns it into errors that hold
 the noise of the counts, what was smoothed away, the choice of the rows and places inside bins. (The fit itself has more
-rows than are stored, so the choice of rows counts too much, rather than too little.) Not in it: dependence between columns
-that the tables leave out, so these bands are not called calibrated. Without an intercept the ball binds, the explanation is
-no smooth function of the rows, and there are no bands.
+rows than are stored, so the choice of rows counts too much, rather than too little.) Not in it: what more than two columns
+have in common beyond the tables, what is of second order, and that a model knows its training rows by heart. On data of all
+kinds these bands hold too rarely in some columns (docs/bands.md), so they are not called calibrated. Without an intercept
+the ball binds, the explanation is no smooth function of the rows, and there are no bands.
 
 *Algorithm 4* (Patel, Shokri & Zick) fits the local linear model on points that were explained before instead of the private
 rows. The paper labels them by phi_j.z_j; its centred models predict 0 at z_j, and the model is public anyway, so the label

@@ -29,7 +29,10 @@ NO_LINKS = (
     "that changes in the reasons is in no band."
 )
 EXACT = "Exact over all orders of the columns, tree by tree: the values have no error of random orders."
-LINKS = "Of what the private rows leave out of how columns hang together bands hold a guess of the size only."
+LINKS = (
+    "Of what two columns were seen to have in common and the private rows leave out, bands hold the size that was seen; of "
+    "what more columns have, a guess of the size only."
+)
 
 
 def explain_on_rows(
