@@ -35,7 +35,7 @@ from vitrail.solve.curves.local_effects import EffectsPlan, Intervals
 
 GROUNDS: dict[str, tuple[int, dict[str, int]]] = {
     "pdp": (6, {}),
-    "ale": (12, {"diabetes": 3, "acs": 4}),
+    "ale": (8, {"diabetes": 3, "acs": 4}),
     "importance": (4, {"adult": 3, "acs": 3}),
 }
 """Releases of private rows: all places of a curve share much of what one of them has wrong. Fewer where time is short."""

@@ -74,7 +74,7 @@ LOCAL_CHANGES = (
 STREAM_CHANGES = "starts are no longer chosen, and steps the same at every price, for the protocol's own data"
 EFFECT_CHANGES = (
     "where a clip may have taken something, for diamonds; noise of single values in the middle of curves, for light chains; "
-    "bands wider by an eighth, for Framingham"
+    "bands wider by a twelfth, for Framingham"
 )
 SEEN_BEFORE = {
     "local_statistics": LOCAL_CHANGES,

@@ -57,7 +57,7 @@ OF_LEVELS = 0.1
 # Of a column's own tau, around the common one: rather too much doubt than too little.
 WIDER = 2.0
 # Bands are wider by this factor than the posterior's: tau and clips are estimates (Framingham, Adult, light chains).
-PRIOR_ROOM = 1.12
+PRIOR_ROOM = 1.08
 # How many rows of an interval are asked about at least, and for how many all others stand in.
 LEAST_THERE, HELP = 48, 4.0
 # How many rows an interval has at least, in standard deviations of the noise of a count: the model tells what noise hides.
@@ -134,8 +134,9 @@ class Intervals:
         """What the counts' noise adds, in squares of rows, to a curve that is centred over the rows: the same everywhere."""
         if self.categorical:
             return float(self.bin_std**2 @ curve[self.of_bin] ** 2)
-        middles, at_bins = (curve[1:] + curve[:-1]) / 2, np.interp(self.bins.midpoints, self.axis.numbers, curve)
-        return float(max(self.count_std**2 @ middles**2, self.bin_std**2 @ at_bins**2))
+        if len(self.bin_std) <= len(curve):  # rows stand at the ends of intervals, and none in their middles
+            return float(self.bin_std**2 @ np.interp(self.bins.midpoints, self.axis.numbers, curve) ** 2)
+        return float(self.count_std**2 @ ((curve[1:] + curve[:-1]) / 2) ** 2)
 
     def joined(self, cuts: Indices) -> Intervals:
         """Fewer and wider intervals, between some of the grid points: the first, the last and others."""
