@@ -82,7 +82,7 @@ def row(judge: Judge, method: str, epsilon: float, losses: np.ndarray, **more: o
 def statistics_draw(judge: Judge, sigma: float, rng: np.random.Generator) -> np.ndarray:
     """phi of every point from its own release of statistics: exact sums plus noise of the law of the vault's plan."""
     drawn = drawn_statistics(judge.problem, judge.case, judge.of, judge.a, judge.b, sigma, rng)
-    return drawn.features(drawn.solve(1.0).slopes)
+    return drawn.features(drawn.solve().slopes)
 
 
 def statistics(bench: Bench) -> Part:
@@ -127,7 +127,7 @@ def released_phi(judge: Judge, place: int, epsilon: float) -> np.ndarray:
     raw = case.data.raw[judge.of[place : place + 1]]
     release = case.private.ask(statistics_question(problem, raw), epsilon=epsilon)
     found = LocalStatistics.of_sums(problem, raw, release.parts["gram"], release.parts["cross"], release.sigma, case.m)
-    return found.features(found.solve(1.0).slopes)
+    return found.features(found.solve().slopes)
 
 
 def synopsis_draws(judge: Judge, epsilon: float) -> np.ndarray:

@@ -142,6 +142,6 @@ def per_query_statistics(
         cross = third.rows * third.b[place] * size * scales.label
         cross += rng.normal(0.0, sigma, cross.shape)
         found = LocalStatistics.of_sums(problem, third.raw[place], gram, cross, sigma, third.rows, scales)
-        slopes = found.explain().slopes if problem.intercept else found.solve(1.0).slopes
+        slopes = found.explain().slopes if problem.intercept else found.solve().slopes
         phis.append(found.features(slopes))
     return np.concatenate(phis), Cost(Cost.of_mu(mu).pico_mu_squared * len(third.raw))

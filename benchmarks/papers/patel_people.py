@@ -110,7 +110,7 @@ def statistics_by_point(
         gram = case.m * third.a + symmetric_noise(third.a.shape, sigma, rng)
         cross = case.m * third.b * scales.label + rng.normal(0.0, sigma, third.b.shape)
         found = LocalStatistics.of_sums(problem, third.raw, gram, cross, sigma, case.m, scales)
-        fit = found.solve(1.0)
+        fit = found.solve()
         losses.append(third.excess(found.features(fit.slopes)))
         half = found.half_widths(fit, 1.0)
         widths.append(half * problem.model.width / 2)
