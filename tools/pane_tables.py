@@ -64,7 +64,7 @@ def ways() -> Lines:
     mean = next(row["error"] for row in fidelity if row["method"].startswith("predicting the mean"))
     everything = "everything: contributions, counterfactuals, curves, importance, rows"
     one = "one person's contributions"
-    rows, synopsis = near["private rows", "default width"], near["synopsis", "polynomial"]
+    rows, synopsis = near["private rows", "default width"], near.get(("synopsis", "polynomial"))
     lines = [
         ("pane", everything, stored("pane")["headline"]["local_fidelity"], "everybody, for ever"),
         ('private rows alone (`fit(kind="rows")`)', "contributions", rows, "everybody"),
@@ -74,7 +74,7 @@ def ways() -> Lines:
         ("without privacy", "sharpest kernel", exact, ""),
         ("nothing", "the mean of the neighbours", mean, ""),
     ]
-    shown = [(way, what, f"{error:.3f}", who) for way, what, error, who in lines]
+    shown = [(way, what, "not measured yet" if error is None else f"{error:.3f}", who) for way, what, error, who in lines]
     return table(("way", "what epsilon 1 buys on Adult", "error near a person", "people who may ask"), shown)
 
 
