@@ -48,7 +48,11 @@ def test_what_says_measured_was_measured_and_held(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind, claim in CLAIMS.items() if claim is BandClaim.MEASURED_95])
 def test_what_says_measured_was_judged_by_data_nobody_had_looked_at(kind: str) -> None:
-    assert all(f"{part}_overall" in results("bands_unseen")["headline"] for part in MEASURED_AS[kind])
+    """Those of bands_unseen, or of bands_again where the first were looked at before the explainer was as it is."""
+    unseen = results("bands_unseen")
+    for part in MEASURED_AS[kind]:
+        looked_at = "measured again after a change" in unseen["how"][part]
+        assert f"{part}_overall" in (results("bands_again") if looked_at else unseen)["headline"]
 
 
 @pytest.mark.parametrize("method", list(LEFT_OUT))

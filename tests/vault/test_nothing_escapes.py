@@ -236,11 +236,20 @@ def test_closed_standard_streams_are_no_obstacle():
 # Interrupts
 
 
+@pytest.fixture
+def interruptible():
+    """Python's own handler, also in a run that a shell started in the background, where interrupts are ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupted_once():
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(20)  # the handler ends it at once
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("deaf", [False, True])
 def test_the_users_interrupt_is_obeyed_without_past(private, threads, deaf):
@@ -274,6 +283,7 @@ def test_the_users_interrupt_is_obeyed_without_past(private, threads, deaf):
     assert data.budget.spent.pico_mu_squared > 0
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_during_a_group_reaches_the_caller(private):
     """At once, though the group goes on for half a minute in its own process."""
     caller = os.getpid()

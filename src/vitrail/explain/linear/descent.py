@@ -22,10 +22,9 @@ shares, mu^2/T each. A new point z is explained in three moves:
     sigma^2: the noise's own length is public and taken off.
 
 *Bands.* The paper chooses a start among past explanations by a private score (whose sensitivity is c/m, not its 1/m). With
-one share of hundreds that choice is nearly random, and no band holds what it leads to: against the stream without noise
-such bands held two times out of three on census data. A regression chooses nothing, and the steps that follow are the same
-whatever T' is (T' buys less noise on them), so where a stream leads without noise depends on public numbers and rows alone,
-and its noise is that of linear steps. docs/bands.md.
+one share of hundreds that choice is nearly random, and no band holds what it leads to. A regression chooses nothing, and the
+steps that follow are the same whatever T' is (T' buys less noise on them), so where a stream leads without noise depends on
+public numbers and rows alone, and its noise is that of linear steps. docs/bands.md.
 
 *Why it is private.* Start, T', spend and the moment of refusal are functions of releases and public numbers. The paper's T'
 is a function of the exact gradient: a row that carries it past a whole number is seen with certainty. Costs are chosen on

@@ -12,9 +12,9 @@ of the largest evidence, and l the posterior mean. The mean of any number h over
 stored ones by the mean of w h, to first order.
 
 It is not taken off (rows may be published, sampled again and used anywhere, and are what they are): it is an error of known
-size, squared and added to the others (``replicates``), less what chance makes of it in so many rows. On serum light chains,
-where sex and age are not linked in four releases out of five, it was within a fifth of the error of the contributions of
-age, which no other term explains.
+size, squared and added to the others (``replicates``), less what chance makes of it in so many rows. Shrinking makes it
+rather too small: on serum light chains, where sex and age are often not linked, it is most of the error of what age
+contributes, and not all.
 """
 
 from __future__ import annotations
