@@ -15,6 +15,13 @@ what they are (insurance, benefits, accidents) and for having some thousands of 
 - *insurance*: who has health insurance (AER, "HealthInsurance").
 - *benefits*: who gets unemployment benefits, among workers who lost their jobs (Ecdat, "Benefits").
 - *crashes*: who died in a car crash (DAAG, "nassCDS"); sampling weights and what is known afterwards are left out.
+
+``FRESH``, of the same package, were chosen when some were changed for those (loans, contracts, savings), in the same way:
+
+- *loans*: which loans went bad (modeldata, "lending_club"); the interest rate is what the lender thought of it, and stays.
+- *churn*: which customers of a telephone company left (modeldata, "wa_churn"); rows with missing values left out.
+- *pensions*: which families may join a pension plan of an employer (wooldridge, "k401ksubs"); who joined, and squares of
+  other columns, are left out.
 """
 
 from __future__ import annotations
@@ -33,6 +40,7 @@ LOOKS = ("compas", "german")
 ELSEWHERE = ("heloc",)
 UNSEEN = ("scoring", "diamonds", "light-chains")
 AGAIN = ("insurance", "benefits", "crashes")
+FRESH = ("loans", "churn", "pensions")
 ACS_ROWS, DIABETES_ROWS = 100_000, 30_000
 """Drawn once with seed 0. Of Diabetes 130 because one pass of Shapley chains takes a thousand predictions per row."""
 
@@ -206,6 +214,56 @@ def crashes(_: Path) -> reasons_setup.Case:
     return held_out("crashes", frame, columns, (frame["dead"] == "dead").to_numpy())
 
 
+def loans(_: Path) -> reasons_setup.Case:
+    """Went bad, all 22 other columns."""
+    frame = _table("modeldata", "lending_club")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "funded_amnt": vt.Numeric(0, 40_000, integer=True),
+        "int_rate": vt.Numeric(0, 35),
+        "annual_inc": vt.Numeric(0, 1_000_000),
+        "revol_util": vt.Numeric(0, 200),
+        "all_util": vt.Numeric(0, 200, integer=True),
+        "total_bal_il": vt.Numeric(0, 600_000, integer=True),
+        "total_il_high_credit_limit": vt.Numeric(0, 600_000, integer=True),
+        "delinq_amnt": vt.Numeric(0, 50_000, integer=True),
+        "num_il_tl": vt.Numeric(0, 100, integer=True),
+    }
+    counted = ("delinq_2yrs", "inq_last_6mths", "acc_now_delinq", "inq_fi", "inq_last_12m")
+    opened = ("open_il_6m", "open_il_12m", "open_il_24m")
+    columns |= {name: vt.Numeric(0, 40, integer=True) for name in (*counted, *opened)}
+    columns |= {name: _levels(frame, name) for name in frame.columns.drop("Class") if name not in columns}
+    return held_out("loans", frame, columns, (frame["Class"] == "bad").to_numpy())
+
+
+def churn(_: Path) -> reasons_setup.Case:
+    """Left, all 19 other columns."""
+    frame = _table("modeldata", "wa_churn").dropna()
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "tenure": vt.Numeric(0, 72, integer=True),
+        "monthly_charges": vt.Numeric(0, 150),
+        "total_charges": vt.Numeric(0, 10_000),
+    }
+    flags = ("female", "senior_citizen", "partner", "dependents", "phone_service", "paperless_billing")
+    columns |= {name: vt.Numeric(0, 1, integer=True) for name in flags}
+    columns |= {name: _levels(frame, name) for name in frame.columns.drop("churn") if name not in columns}
+    return held_out("churn", frame, columns, (frame["churn"] == "Yes").to_numpy())
+
+
+def pensions(_: Path) -> reasons_setup.Case:
+    """May join a plan."""
+    frame = _table("wooldridge", "k401ksubs")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "inc": vt.Numeric(10, 200),
+        "marr": vt.Numeric(0, 1, integer=True),
+        "male": vt.Numeric(0, 1, integer=True),
+        "age": vt.Numeric(25, 64, integer=True),
+        "fsize": vt.Numeric(1, 15, integer=True),
+        "nettfa": vt.Numeric(-600, 1_600),
+        "pira": vt.Numeric(0, 1, integer=True),
+    }
+    return held_out("pensions", frame, columns, frame["e401k"].to_numpy())
+
+
 def _table(package: str, name: str) -> pd.DataFrame:
     """A table of an R package, without its row names."""
     try:
@@ -236,4 +294,7 @@ READERS: dict[str, Callable[[Path], reasons_setup.Case]] = {
     "insurance": insurance,
     "benefits": benefits,
     "crashes": crashes,
+    "loans": loans,
+    "churn": churn,
+    "pensions": pensions,
 }

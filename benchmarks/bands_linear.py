@@ -329,6 +329,11 @@ class RealRows:
         order = np.arange(n) % len(self.case.rows)
         return self.case.rows[np.random.default_rng(seed).permutation(order)]
 
+    @staticmethod
+    def weights(raw: np.ndarray) -> np.ndarray:
+        """All count the same."""
+        return np.ones(len(raw))
+
 
 def local_rows(bench: Bench) -> Part:
     """``fit(kind="rows")``, the kernel that it chooses."""

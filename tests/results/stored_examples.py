@@ -117,7 +117,9 @@ PRIVATE_ROWS = vt.PrivateRows(
     tables_sigma=9.0,
     n_rows_public=400,
     sampled=SCHEMA.probe_rows(8),
-    tilt=DRAW.normal(0, 0.1, 8),
+    coarse_groups=(*(group.astype(np.intp) for group in GROUPS[:1]), *(np.arange(len(one)) for one in ROW_BINS[1:])),
+    coarse_sigma=6.0,
+    factors={(1, 2): DRAW.normal(0, 0.1, (2, 3))},
     **PAID,
 )
 SYNOPSIS = Synopsis(

@@ -41,14 +41,14 @@ from ..results.row_count import RowCount
 from ..schema import Schema
 from ..schema.bins import Bins
 from ..solve.rows.histograms import blocks_as_bins, blocks_of, column_shares, fine_bins, groups_of
-from ..solve.rows.left_out import tilted
+from ..solve.rows.left_out import factors_of
 from ..solve.rows.network import Link, choose_structure, independent, pairs_of
 from ..solve.rows.tables import Pair, contrasts, group_shares, standing_out
 from ..vault import Block, GramSum, PrivateData, ProductSum
 from .marginals import asked_columns, histogram_question
 from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, key_of, sigma_of
 
-VERSION = 3
+VERSION = 4
 COUNTS = "private-rows-counts"
 SHARES = (0.5, 0.15, 0.35)
 """Of mu squared: counts, choosing, tables. Explanations hang on the columns' own distributions first."""
@@ -70,6 +70,8 @@ TABLE_NATS = 0.02
 SAMPLED, DRAWN_TOGETHER = 4_096, 256
 """Stored rows. They are drawn evenly (``solve.rows.network``) some at a time: explanations stand on the first ones only, and
 a part of the whole, picked at random, would have rare values with large effects too often or too rarely."""
+RAKED = 32_768
+"""Rows that are drawn to find how much rows count for pairs that are not linked."""
 MOST_COLUMNS = 1_000
 MOST_LINKED = 60
 """Columns up to which one may hang on more than one other."""
@@ -192,9 +194,9 @@ def private_rows_recipe(
         label = f"private rows: all pairs of {len(cuts)} columns, to choose from"
         coarse = yield Ask(choosing_question(cuts, groups), price[1], label)
         releases.append(coarse)
-        seen = standing_out(coarse.parts["gram"], _coarse_sigma(coarse), group_shares(shares, groups), total)
+        given = coarse.parts["gram"], _coarse_sigma(coarse), group_shares(shares, groups), total
+        seen, survey = standing_out(*given), Survey(standing_out(*given, surely=False), groups, _coarse_sigma(coarse))
         links, most = _chosen(terms.scaled(price[2]), seen, group_shares(shares, groups), total, parents)
-        survey = Survey(seen, groups, _coarse_sigma(coarse) / total)
         if pairs := pairs_of(links):
             groups = _groups(cuts, shares, most)
             label = f"private rows: {len(pairs)} tables of linked columns"
@@ -224,28 +226,31 @@ def private_rows_recipe(
         tables_sigma=float(tables_sigma),
         n_rows_public=terms.n_rows_public,
         sampled=np.zeros((0, len(cuts))),
-        tilt=np.zeros(0),
+        coarse_groups=() if survey is None else tuple(survey.groups),
+        coarse_sigma=0.0 if survey is None else survey.sigma,
+        factors={},
         cost=cost_of(releases),
         guarantee=terms.promise(*releases),
     )
     seed = int.from_bytes(hashlib.sha256(values.tobytes()).digest()[:8])
     sampled = np.concatenate([made.raw(DRAWN_TOGETHER, seed + i) for i in range(SAMPLED // DRAWN_TOGETHER)])
-    return made.storing(sampled, None if survey is None else survey.tilt(cuts, links, sampled))
+    factors = {} if survey is None else survey.factors(cuts, links, made.raw(RAKED, seed + SAMPLED))
+    return made.storing(sampled, factors)
 
 
 class Survey(NamedTuple):
-    """What the tables to choose from say: those that stand out, the groups they count, the noise on a share of the rows."""
+    """What the tables to choose from say: those that stand out, the groups they count, the noise on a contrast."""
 
     tables: Mapping[Pair, Floats]
     groups: Sequence[Indices]
-    noise: float
+    sigma: float
 
-    def tilt(self, cuts: Sequence[Bins], links: tuple[Link, ...], sampled: Floats) -> Floats:
-        """By how much rows should count more for pairs that are not linked."""
+    def factors(self, cuts: Sequence[Bins], links: tuple[Link, ...], drawn: Floats) -> dict[Pair, Floats]:
+        """By how much drawn rows should count more for pairs that are not linked."""
         linked = set(pairs_of(links))
         unlinked = {pair: table for pair, table in self.tables.items() if pair not in linked}
-        of_rows = [group[cut.index(column)] for group, cut, column in zip(self.groups, cuts, sampled.T, strict=True)]
-        return tilted(unlinked, of_rows, self.noise)
+        of_rows = [group[cut.index(column)] for group, cut, column in zip(self.groups, cuts, drawn.T, strict=True)]
+        return factors_of(unlinked, of_rows, sorted(linked))
 
 
 def _shares(counted: Sequence[Floats], cuts: Sequence[Bins], sigma: float, n_rows_public: int) -> tuple[float, list[Floats]]:

@@ -21,7 +21,7 @@ from ..errors import InvalidInput
 from ..schema import Column, Numeric, Schema
 from ..schema.bins import Bins, values_in
 from ..solve.rows.histograms import blocks_of, column_shares
-from ..solve.rows.left_out import left_out_squares
+from ..solve.rows.left_out import hidden_squares, left_out_squares, weights_of
 from ..solve.rows.network import Link, Network, even_numbers, fit_network
 from ..solve.rows.replicates import errors_of, inside_bins, replicate_weights, table_squares, unsmoothed_ratios
 from ..solve.rows.tables import agreed_table, group_shares
@@ -41,6 +41,8 @@ REPLICATES = 40
 """Sets of tables drawn again, for bands."""
 FEW_REPLICATES = 8
 """The same where a size is enough."""
+MENDED = 0.5
+"""Of what weights move, in squares, how much is an error of means by weights."""
 WIDTH_AT_BOUND = 1e-6
 """Of a bin that holds one value, in histograms, as a share of the range."""
 MOST_CELLS = 10**6
@@ -48,7 +50,7 @@ MOST_CELLS = 10**6
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateRows(Result, stored_as="private-rows/3"):
+class PrivateRows(Result, stored_as="private-rows/4"):
     """A private model of a dataset's columns. Rows sampled from it may be published; sampling costs nothing.
 
     Attributes
@@ -73,9 +75,13 @@ class PrivateRows(Result, stored_as="private-rows/3"):
         Standard deviations of the noise on them.
     sampled : array
         Rows that were drawn once, as a raw matrix: every reader, in any language, explains with the same ones.
-    tilt : array
-        By how much each of them would have to count more, for pairs of columns that no table links to have in common what
-        was measured of them (``solve.rows.left_out``): it is in standard errors, and nowhere else.
+    coarse_groups : tuple of array
+        For each column the group of every bin, as tables of all pairs count them; none where those were not asked for.
+    coarse_sigma : float
+        Standard deviation of the noise on each contrast of those tables; 0 where they were not asked for.
+    factors : mapping of (int, int) to array
+        By how much more, as a logarithm, rows of any two groups of two columns count, so that pairs that no table links
+        have in common what was seen of them (:meth:`weights`).
     n_rows_public : int
         The declared row count.
     cost : Cost
@@ -109,7 +115,9 @@ class PrivateRows(Result, stored_as="private-rows/3"):
     tables_sigma: float
     n_rows_public: int
     sampled: Floats = field(repr=False)
-    tilt: Floats = field(repr=False)
+    coarse_groups: tuple[Indices, ...] = field(repr=False)
+    coarse_sigma: float
+    factors: Mapping[tuple[int, int], Floats] = field(repr=False)
     cost: Cost
     guarantee: Guarantee
 
@@ -133,8 +141,17 @@ class PrivateRows(Result, stored_as="private-rows/3"):
             for i, j in sorted(needed)
         }
         sampled = frozen_numbers(self.sampled, (len(self.sampled), len(names)), "sampled rows")
-        tilt = frozen_numbers(self.tilt, (len(sampled),), "the tilt of sampled rows")
-        self._fix(counts=counts, block_counts=blocks, noisy_tables=MappingProxyType(tables), sampled=sampled, tilt=tilt)
+        self._fix(counts=counts, block_counts=blocks, noisy_tables=MappingProxyType(tables), sampled=sampled)
+        self._fix(factors=MappingProxyType(self._checked_factors()))
+
+    def _checked_factors(self) -> dict[tuple[int, int], Floats]:
+        """Of pairs of columns, over coarse groups."""
+        if len(self.coarse_groups) != (len(self.bins) if self.coarse_sigma > 0 else 0):
+            raise InvalidInput("coarse groups of private rows must be of exactly the columns of their schema, or none")
+        sizes = [_number_of_groups(group, cut) for group, cut in zip(self.coarse_groups, self.bins, strict=False)]
+        if not all(0 <= i < j < len(sizes) for i, j in self.factors):
+            raise InvalidInput("factors of private rows must be of pairs of their columns")
+        return {(i, j): frozen_numbers(f, (sizes[i], sizes[j]), "factors") for (i, j), f in sorted(self.factors.items())}
 
     def check_read(self) -> None:
         """Refuse tables that cannot be worked with: no noise, too many joint cells, no row that could be drawn."""
@@ -259,9 +276,22 @@ class PrivateRows(Result, stored_as="private-rows/3"):
             return self.schema, raw
         return self.schema.without(self.target), np.delete(raw, self.schema.column_index(self.target), axis=1)
 
-    def storing(self, sampled: Floats, tilt: Floats | None = None) -> PrivateRows:
-        """The same with these rows stored, and their tilt."""
-        made = replace(self, sampled=sampled, tilt=np.zeros(len(sampled)) if tilt is None else tilt)
+    def weights(self, raw: Floats) -> Floats:
+        """How much rows of a raw matrix, such as ``raw`` and ``sampled``, count in a mean: 1 on average.
+
+        Drawn rows have the tables of linked columns. Weighed, they also have what was measured of pairs that are not linked
+        (``solve.rows.left_out``).
+        """
+        return weights_of(self.factors, self._coarse(raw), len(raw))
+
+    def _coarse(self, raw: Floats) -> list[Indices]:
+        """The coarse groups of rows, by column; none where none were counted."""
+        cut = zip(self.coarse_groups, self.bins, raw.T, strict=bool(self.coarse_groups))
+        return [group[bins.index(column)] for group, bins, column in cut]
+
+    def storing(self, sampled: Floats, factors: Mapping[tuple[int, int], Floats]) -> PrivateRows:
+        """The same with these rows stored, and these factors."""
+        made = replace(self, sampled=sampled, factors=factors)
         vars(made)["_network"] = self._network  # it is known already, and takes its time
         return made
 
@@ -279,6 +309,15 @@ class PrivateRows(Result, stored_as="private-rows/3"):
         counts = tuple(noised(column, self.counts_sigma) for column in self.counts)
         blocks = tuple(noised(column, self.counts_sigma) for column in self.block_counts)
         return replace(self, counts=counts, block_counts=blocks, noisy_tables=MappingProxyType(tables))
+
+    def stored_weights(self, n_rows: int) -> Floats:
+        """Of the first stored rows."""
+        first = self._stored_weights[:n_rows]
+        return np.asarray(first / first.mean())
+
+    @cached_property
+    def _stored_weights(self) -> Floats:
+        return self.weights(self.sampled)
 
     @cached_property
     def _indices(self) -> Indices:
@@ -332,27 +371,34 @@ class PrivateRows(Result, stored_as="private-rows/3"):
         noise = moved(drawn[:, : len(per_row)]) / math.sqrt(len(drawn))  # so that the squares add up to their mean
         return np.concatenate([noise, *(moved(ratio[None, indices[:, j]]) for j, ratio in enumerate(ratios))])
 
-    def standard_errors(self, per_row: Floats, about: Sequence[Sequence[str]] | None = None) -> Floats:
+    def standard_errors(
+        self, per_row: Floats, about: Sequence[Sequence[str]] | None = None, *, drawn: int | None = None
+    ) -> Floats:
         """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.
 
-        ``about``: the columns that each number is about, where it is about some.
+        ``about``: the columns that each number is about, where it is about some. ``drawn``: of how many
+        rows, by their weights, these are some.
 
         The noise of the release, the choice of the rows, places of values inside their bins, dependence that noise hid when
-        links were chosen and dependence of two columns that was seen and not linked are in it (``solve.rows.replicates``);
-        dependence beyond that is not.
+        links were chosen and dependence of two columns that was seen and not linked, by what weights move, are in it
+        (``solve.rows.replicates``); dependence beyond that is not.
         Where the noise on one count is half of the rows, nothing is known of any column, and a mean is off by all
         of itself.
         """
         n_rows, fitted = per_row.shape[1], list(self.shares.values())
+        others = (1.0 if drawn is None else MENDED) * left_out_squares(per_row, self.stored_weights(n_rows))
+        if self.coarse_groups:
+            of_rows, known = self._coarse(self.sampled[:n_rows]), {*self.noisy_tables, *self.factors}
+            noise = self.coarse_sigma / self.total
+            others = others + hidden_squares(per_row, of_rows, group_shares(fitted, self.coarse_groups), known, noise)
         given = self._indices[:n_rows], self.bins, fitted, self.counts, self.block_counts
         owners = None if about is None else np.array([[name in names for names in about] for name in self.columns])
-        errors = errors_of(per_row, *given, total=self.total, sigma=self.counts_sigma, owners=owners)
+        errors = errors_of(per_row, *given, total=self.total, sigma=self.counts_sigma, owners=owners, drawn=drawn)
         tables = {pair: self._network.table(*pair) for pair in self.noisy_tables}
         linked = table_squares(
             per_row, self._indices[:n_rows], self.groups, tables, total=self.total, sigma=self.tables_sigma
         )
-        others = linked + left_out_squares(per_row, self.tilt[:n_rows])
-        errors = np.sqrt(errors**2 + others + inside_bins(per_row, self.sampled[:n_rows], self.bins))
+        errors = np.sqrt(errors**2 + linked + others + inside_bins(per_row, self.sampled[:n_rows], self.bins))
         return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.total / 2 else errors
 
     # --- tables and pictures -----------------------------------------------------------------------------------------

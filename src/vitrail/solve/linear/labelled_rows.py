@@ -142,7 +142,7 @@ class RowsExplainer:
     @cached_property
     def _stored(self) -> tuple[Floats, Floats]:
         """x and f of the stored rows; f is the middle where the model says nothing."""
-        raw = self.rows.sampled[:, [self.rows.schema.column_index(name) for name in self.problem.schema]]
+        raw = self.rows.sampled[:, _columns(self.problem, self.rows)]
         return self.problem.encode(raw), np.nan_to_num(self.problem.at(raw), nan=0.0, posinf=0.0, neginf=0.0)
 
     def _errors(self, z: Floats, fit: LocalModels) -> Floats:
@@ -154,7 +154,7 @@ class RowsExplainer:
                 batch = range(start, min(start + POINTS_AT_ONCE, len(z)))
                 per_row = np.stack([self._influences(x, f, z[point], fit, point) for point in batch])
                 about = [[name] for name in self.problem.schema]
-                errors[batch.start : batch.stop] = self.rows.standard_errors(per_row, about)
+                errors[batch.start : batch.stop] = self.rows.standard_errors(per_row, about, drawn=len(self.sample.x))
         return errors
 
     def _influences(self, x: Floats, f: Floats, z: Floats, fit: LocalModels, point: int) -> Floats:
@@ -166,10 +166,11 @@ class RowsExplainer:
         alpha = self.problem.weight(np.sqrt(np.einsum("ij,ij->i", d, d)))
         if not alpha.max() > 0:  # as in a fit to rows that are all too far
             alpha = np.ones(len(d))
-        alpha = alpha / alpha.mean()
+        counts = self.rows.stored_weights(len(d))
+        alpha = alpha / (alpha @ counts / len(d))
         u = np.concatenate((np.ones((len(d), 1)), d), axis=1)
         penalty = self.ridge * (np.arange(len(phi)) > 0)
-        kernel = (u * alpha[:, None]).T @ u / len(u) + np.diag(penalty)
+        kernel = (u * (alpha * counts)[:, None]).T @ u / len(u) + np.diag(penalty)
         weighted_means = np.zeros((len(phi), len(spans)))
         for column, span in enumerate(spans):
             weighted_means[1 + span.start : 1 + span.stop, column] = m[span]
@@ -177,15 +178,16 @@ class RowsExplainer:
         pull = penalty * (phi - np.append(0.0, self.sample.slope))
         by_phi = (u @ along) * (f - u @ phi)[:, None] - pull @ along
         by_mean = np.stack([(d - m)[:, span] @ phi[1 + span.start : 1 + span.stop] for span in spans], axis=1)
-        return np.asarray(-alpha[:, None] * (by_phi + by_mean))
+        return np.asarray(-(alpha * counts)[:, None] * (by_phi + by_mean))
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Sampled rows x, their labels f in [-1, 1], and the slope of one fit to all of them."""
+    """Sampled rows x, their labels f in [-1, 1], how much they count, and the slope of one fit to all of them."""
 
     x: Floats
     f: Floats
+    counts: Floats
     slope: Floats
 
 
@@ -238,7 +240,7 @@ def explain_on(
 
 def usual_square(problem: LocalProblem, rows: PrivateRows, seed: int) -> float:
     """The median |x - x'|^2 over pairs of sampled rows that differ; 1 where none do."""
-    one, other = np.split(problem.encode(_sampled(problem, rows, 2 * PAIRS, seed)), 2)
+    one, other = np.split(problem.encode(rows.raw(2 * PAIRS, seed)[:, _columns(problem, rows)]), 2)
     apart = np.square(one - other).sum(axis=1)
     return float(np.median(apart[apart > 0])) if apart.any() else 1.0
 
@@ -294,24 +296,26 @@ def _neighbourhoods(weight: Weight, z: Floats, sample: LabelledRows) -> Iterator
             if not weights.max() > 0:  # a point so far from all rows that every weight underflows
                 weights = np.ones(len(distances))
             near = np.flatnonzero(weights >= LEAST_WEIGHT * weights.max())
-            yield start + row, near, weights[near]
+            yield start + row, near, weights[near] * sample.counts[near]
 
 
-def _sampled(problem: LocalProblem, rows: PrivateRows, n: int, seed: int) -> Floats:
-    return rows.raw(n, seed)[:, [rows.schema.column_index(name) for name in problem.schema]]
+def _columns(problem: LocalProblem, rows: PrivateRows) -> list[int]:
+    return [rows.schema.column_index(name) for name in problem.schema]
 
 
 def _labelled(problem: LocalProblem, rows: PrivateRows, n: int, seed: int, ridge: float) -> LabelledRows:
-    raw = _sampled(problem, rows, n, seed)
+    drawn = rows.raw(n, seed)
+    counts, raw = rows.weights(drawn), drawn[:, _columns(problem, rows)]
     raw = np.concatenate([raw, anchors(problem.schema, raw[: n // ROWS_PER_ANCHOR], seed)])
+    counts = np.concatenate([counts, counts[: n // ROWS_PER_ANCHOR]])
     f = problem.at(raw)
     if not np.isfinite(f).any():
         raise ModelError(f"{problem.model.name} returns no finite number on any sampled row")
-    x, f = problem.encode(raw[np.isfinite(f)]), f[np.isfinite(f)]
+    x, counts, f = problem.encode(raw[np.isfinite(f)]), counts[np.isfinite(f)], f[np.isfinite(f)]
     u = np.concatenate([np.ones((len(x), 1)), x], axis=1)
-    centre = np.zeros(problem.n_features)
-    slope = _affine(u.T @ u / len(u), u.T @ f / len(u), centre, GLOBAL_RIDGE_FACTOR * ridge)[1:]
-    return LabelledRows(x, f, slope)
+    by_counts = (u * counts[:, None]).T / counts.sum()
+    slope = _affine(by_counts @ u, by_counts @ f, np.zeros(problem.n_features), GLOBAL_RIDGE_FACTOR * ridge)[1:]
+    return LabelledRows(x, f, counts, slope)
 
 
 def anchors(schema: Schema, raw: Floats, seed: int) -> Floats:

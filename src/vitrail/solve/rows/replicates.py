@@ -152,6 +152,7 @@ def errors_of(
     total: float,
     sigma: float,
     owners: Bools | None = None,
+    drawn: int | None = None,
 ) -> Floats:
     """Standard errors (points, numbers) of means over rows: noise of the release, hidden links and choice of the rows.
 
@@ -165,6 +166,8 @@ def errors_of(
         By column: fitted shares of bins; noisy counts of bins and of blocks, with noise of standard deviation ``sigma``.
     owners : array (columns, numbers), optional
         Which numbers are about which columns.
+    drawn : int, optional
+        How many rows means are over, where there are more than these.
     """
     n_points, n_rows, n_numbers = per_row.shape
     most = min(MOST_STRATA, max(1, n_rows // (ROWS_PER_STRATUM * len(bins))))
@@ -184,7 +187,7 @@ def errors_of(
     # A row that is alone in its stratum says nothing of the rest: its residual is zero over zero.
     alone = 1 - np.minimum((left**2).sum(axis=1, keepdims=True), MOST_LEVERAGE)
     rest = (((values - left @ found) / alone) ** 2).mean(axis=0)
-    squares = rest * ((1 + STRUCTURE) / n_rows + _hidden(len(bins), sigma / total) + 1 / total)
+    squares = rest * (1 / (drawn or n_rows) + STRUCTURE / n_rows + _hidden(len(bins), sigma / total) + 1 / total)
     # One more row, that happened not to be drawn, may move one number by as much as rows move all of them together: a rare
     # level that no row of the sample has is not known to add nothing.
     squares += np.repeat((per_row.sum(axis=2) ** 2).mean(axis=1), n_numbers) / n_rows**2
@@ -200,7 +203,7 @@ def errors_of(
         squares += np.maximum(sigma**2 * noise, apart**2) / total**2
         rows_drawn = DRAWN_EVENLY * np.bincount(stratum, weights=share)
         first = np.unique(stratum, return_index=True)[1]
-        squares += np.minimum(rows_drawn, UNEVEN) @ effect[first] ** 2 / (DRAWN_EVENLY * n_rows)
+        squares += np.minimum(rows_drawn, UNEVEN) @ effect[first] ** 2 / (DRAWN_EVENLY * (drawn or n_rows))
     return np.asarray(np.sqrt(squares).reshape(n_points, n_numbers))
 
 

@@ -102,13 +102,17 @@ def agreed_table(measured: Floats, sigma: float, rows: Floats, columns: Floats, 
     return rake(np.maximum(table, LEAST_SHARE * independent), [((0,), rows), ((1,), columns)])
 
 
-def standing_out(gram: Floats, sigma: float, shares: Sequence[Floats], total: float) -> dict[Pair, Floats]:
+def standing_out(
+    gram: Floats, sigma: float, shares: Sequence[Floats], total: float, *, surely: bool = True
+) -> dict[Pair, Floats]:
     """The agreed tables of those pairs of columns that depend on each other beyond what noise explains.
 
     Parameters
     ----------
     gram : array
         The sum over rows of v v^T, v the contrasts of all columns side by side, with noise ``sigma`` on each entry.
+    surely : bool
+        Whether beyond what noise explains in any of so many pairs, or in each by itself.
     """
     count = len(shares)
     widths = [len(share) - 1 for share in shares]
@@ -118,7 +122,7 @@ def standing_out(gram: Floats, sigma: float, shares: Sequence[Floats], total: fl
     some = [column for column in range(count) if widths[column] > 0]
     at = starts[some]
     sizes = np.sqrt(np.add.reduceat(np.add.reduceat(excess**2, at, axis=0), at, axis=1)) * total / sigma
-    many = math.sqrt(2 * math.log(max(2, len(some) * (len(some) - 1) // 2)))
+    many = math.sqrt(2 * math.log(max(2, len(some) * (len(some) - 1) // 2))) if surely else 0.0
     found: dict[Pair, Floats] = {}
     for i, j in zip(*np.nonzero(np.triu(sizes > many, 1)), strict=True):  # no singular value exceeds the size
         first, second = some[i], some[j]
