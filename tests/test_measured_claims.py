@@ -29,6 +29,8 @@ MEASURED_AS = {
     "local enhanced": ("local_enhanced",),
 }
 """By the kind of explanation: parts of the benchmark."""
+UNSEEN = ("bands_unseen", "bands_again", "bands_fresh")
+"""In the order in which they were chosen."""
 BARS = {"overall": 0.93, "worst": 0.85}
 
 
@@ -41,18 +43,18 @@ def test_what_says_measured_was_measured_and_held(kind: str) -> None:
     for part in MEASURED_AS[kind]:
         for what, bar in BARS.items():
             assert results("bands")["headline"][f"{part}_{what}"] >= bar
-            for other in ("bands_elsewhere", "bands_unseen", "bands_again"):
+            for other in ("bands_elsewhere", "bands_unseen", "bands_again", "bands_fresh"):
                 found = results(other)["headline"].get(f"{part}_{what}")
                 assert found is None or found >= bar  # None: all of it called itself mostly noise
 
 
 @pytest.mark.parametrize("kind", [kind for kind, claim in CLAIMS.items() if claim is BandClaim.MEASURED_95])
 def test_what_says_measured_was_judged_by_data_nobody_had_looked_at(kind: str) -> None:
-    """Those of bands_unseen, or of bands_again where the first were looked at before the explainer was as it is."""
-    unseen = results("bands_unseen")
+    """The first of three sets of tables that were not looked at before the explainer was as it is."""
     for part in MEASURED_AS[kind]:
-        looked_at = "measured again after a change" in unseen["how"][part]
-        assert f"{part}_overall" in (results("bands_again") if looked_at else unseen)["headline"]
+        known = [found for name in UNSEEN if part in (found := results(name))["how"]]
+        judges = [found for found in known if "measured again after a change" not in found["how"][part]]
+        assert f"{part}_overall" in judges[0]["headline"]
 
 
 @pytest.mark.parametrize("method", list(LEFT_OUT))

@@ -115,9 +115,9 @@ def explainers(file: str = "bands") -> Lines:
             )
         )
     missing = [part for part in stored(file)["how"].get("not finished", []) if not part.startswith("false_clear")]
-    lines += [(named(part), "not measured yet", "", "", "", "") for part in missing]
     head = ("explainer", "held, worst data and price", "worst column", "which", "width over the oracle's", "meets the bars")
-    return table(head, lines)
+    rest = ["", f"Not measured on these data: {'; '.join(map(named, missing))}."] if missing else []
+    return [*table(head, lines), *rest]
 
 
 def by_data() -> Lines:
@@ -210,5 +210,6 @@ TABLES: Tables = {
     "bands.elsewhere": lambda: explainers("bands_elsewhere"),
     "bands.unseen": lambda: explainers("bands_unseen"),
     "bands.again": lambda: explainers("bands_again"),
+    "bands.fresh": lambda: explainers("bands_fresh"),
     "bands.how": lambda: how("bands"),
 }

@@ -119,7 +119,7 @@ def test_tables_that_cannot_hold_leave_weights_within_their_bound() -> None:
 
 
 def test_hidden_pairs_are_as_large_as_noise_makes_them() -> None:
-    """Columns in truth depend on each other by noise drawn for every contrast: the mean squared error is the one foretold."""
+    """Columns depend on each other by noise drawn for every contrast: the mean squared error is the one foretold."""
     generator = np.random.default_rng(1)
     sizes, noise, pairs = (2, 3, 4), 0.002, [(0, 1), (0, 2), (1, 2)]
     groups = [generator.integers(0, size, 50_000) for size in sizes]

@@ -70,8 +70,8 @@ TABLE_NATS = 0.02
 SAMPLED, DRAWN_TOGETHER = 4_096, 256
 """Stored rows. They are drawn evenly (``solve.rows.network``) some at a time: explanations stand on the first ones only, and
 a part of the whole, picked at random, would have rare values with large effects too often or too rarely."""
-RAKED = 32_768
-"""Rows that are drawn to find how much rows count for pairs that are not linked."""
+RAKED, RAKED_VALUES = 32_768, 2**22
+"""Rows that are drawn to find how much rows count for pairs that are not linked, and their values at most."""
 MOST_COLUMNS = 1_000
 MOST_LINKED = 60
 """Columns up to which one may hang on more than one other."""
@@ -234,8 +234,10 @@ def private_rows_recipe(
     )
     seed = int.from_bytes(hashlib.sha256(values.tobytes()).digest()[:8])
     sampled = np.concatenate([made.raw(DRAWN_TOGETHER, seed + i) for i in range(SAMPLED // DRAWN_TOGETHER)])
-    factors = {} if survey is None else survey.factors(cuts, links, made.raw(RAKED, seed + SAMPLED))
-    return made.storing(sampled, factors)
+    if survey is None:
+        return made.storing(sampled, {})
+    raked = made.raw(min(RAKED, RAKED_VALUES // len(cuts)), seed + SAMPLED)
+    return made.storing(sampled, survey.factors(cuts, links, raked))
 
 
 class Survey(NamedTuple):

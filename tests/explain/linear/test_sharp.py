@@ -91,12 +91,12 @@ def test_paying_once_explains_for_free_and_the_price_does_not_depend_on_the_mode
 
 def test_the_solver_is_ridge_regression_towards_the_slope() -> None:
     rng = np.random.default_rng(0)
-    x, f, slope, z = rng.random((300, 5)), rng.random(300), rng.random(5), rng.random((1, 5))
+    x, f, slope, z, counts = rng.random((300, 5)), rng.random(300), rng.random(5), rng.random((1, 5)), rng.random(300)
     sharp = dataclasses.replace(problem(), weight=exponential(0.3))
-    fit = solve_at(sharp, z, LabelledRows(x, f, slope), 0.01)
+    fit = solve_at(sharp, z, LabelledRows(x, f, counts, slope), 0.01)
     weights = np.exp(-((x - z) ** 2).sum(axis=1) / 0.3)
     weights[weights < LEAST_WEIGHT * weights.max()] = 0.0
-    weights /= weights.sum()
+    weights *= counts / (weights @ counts)
     stacked = np.vstack([np.sqrt(weights)[:, None] * np.column_stack([np.ones(300), x - z]), 0.1 * np.eye(6)[1:]])
     wanted = np.linalg.lstsq(stacked, np.concatenate([np.sqrt(weights) * f, 0.1 * slope]), rcond=None)[0]
     assert fit.phi[0] == pytest.approx(wanted, abs=1e-9)

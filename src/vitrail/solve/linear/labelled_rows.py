@@ -5,7 +5,9 @@ rows lie: rows sampled from :func:`vitrail.private_rows` are labelled by the mod
 squares fit on those near the point. Everything here is post-processing of that one release, and a kernel as sharp as
 exp(-d^2/0.1) costs nothing, where noisy statistics of so few neighbours would drown.
 
-*Fit.* Weights alpha(|x - z|) on the nearest sampled rows; a small ridge draws the slope towards that of one fit to all rows,
+*Fit.* Weights alpha(|x - z|) on the nearest sampled rows, times how much a row counts for pairs of columns that no table
+links (``PrivateRows.weights``: age by sex, where sex hangs on something else, moves the mean age among neighbours of one
+sex); a small ridge draws the slope towards that of one fit to all rows,
 which decides where no neighbour has a say (levels that do not occur nearby). One row in twenty is an *anchor*: a sampled
 row with one column drawn evenly from all that the schema allows. Where noise has swallowed a rare value (a capital gain of
 99 999) the fit would otherwise extrapolate to it without any check. Without an intercept: the paper's centred form in the
@@ -37,10 +39,11 @@ mean m of d = x - z, a row has the influence
     on phi: a/mean(a) K^-1 (u e - r D (phi - slope)),    on m: a/mean(a) (d - m),    on a column: -(phi.dm + dphi.m)
 
 over it, computed at the rows that the release has stored; ``PrivateRows.standard_errors`` turns it into errors that hold
-the noise of the counts, what was smoothed away, the choice of the rows and places inside bins. (The fit itself has more
-rows than are stored, so the choice of rows counts too much, rather than too little.) Not in it: what more than two columns
-have in common beyond the tables, what is of second order, and that a model knows its training rows by heart. On data of all
-kinds these bands hold too rarely in some columns (docs/bands.md), so they are not called calibrated. Without an intercept
+the noise of the counts, what was smoothed away, the choice of the rows, what weights moved and places inside bins. Not in
+it: what more than two columns have in common beyond the tables, what is of second order, that a model knows its training
+rows by heart, and that two columns which measure the same differ freely inside a group, so that a line tells them apart
+where real rows do not (sides and weight of diamonds). On data of all kinds these bands hold too rarely in some columns
+(docs/bands.md), so they are not called calibrated. Without an intercept
 the ball binds, the explanation is no smooth function of the rows, and there are no bands.
 
 *Algorithm 4* (Patel, Shokri & Zick) fits the local linear model on points that were explained before instead of the private
@@ -92,8 +95,8 @@ ROWS_NOTE = (
     "columns leaves out is an error that no band shows."
 )
 BANDS_NOTE = (
-    "Bands hold the noise of the tables, the choice of the sampled rows and places inside bins, to first order. The choice "
-    "of tables is taken as given."
+    "Bands hold the noise of the tables, dependence of two columns that noise hides, the choice of the sampled rows and "
+    "places inside bins, to first order. Columns that measure the same may share what they add in another way."
 )
 NO_BANDS_NOTE = "No bands were computed."
 

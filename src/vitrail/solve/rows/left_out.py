@@ -7,9 +7,10 @@ others. The tables are paid for, and say how far that is from what private rows 
 *Factors.* Drawn rows are weighed so that those pairs have the tables that were measured: a row's weight is the exponential
 of the sum, over pairs, of a factor for the two groups that it is in. Factors are found by raking many drawn rows, one
 table after the other, again and again: the weights that differ least from 1, in relative entropy, among those that have the
-tables. Linked pairs would lose theirs on the way, so they are raked to what they have. Tables are without their noise (``tables.shrunken``), and have the margins that drawn rows have, so that the
-columns' own distributions stay. Only pairs whose drawn table differs by more than noise and chance explain are raked. Steps
-are half of what raking asks for, because tables with noise may contradict each other, and weights stay within ``MOST``.
+tables. Linked pairs would lose theirs on the way, so they are raked to what they have. Tables are without their noise
+(``tables.shrunken``), and have the margins that drawn rows have, so that the columns' own distributions stay. Only pairs
+whose drawn table differs by more than chance explains are raked. Steps are half of what raking asks for, because tables
+with noise may contradict each other, and weights stay within ``MOST``.
 
 *What is left* of such an error is not known: groups are coarse, and noise is in the tables. Where weights move a mean, the
 move is an error of known size, in squares, less what chance makes of it in so many rows.
@@ -17,7 +18,7 @@ move is an error of known size, in squares, less what chance makes of it in so m
 *Hidden pairs.* Those that do not stand out may depend on each other by as much as noise hid: each contrast of theirs by a
 standard deviation of its noise. One more of a contrast changes the share of a cell by what the contrast is there, and the
 mean of a number by the mean, over rows, of that over the cell's share times the number. Squares are added over all
-contrasts of all such pairs, less what chance makes of them. One such pair is little; insured families have dozens.
+contrasts of all such pairs, less what chance makes of them: one pair is little, dozens are not.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def factors_of(
             scores += step.ravel()[cells[pair]]
         if worst < TOLERANCE:
             break
-    return {pair: np.round(factors, DIGITS) for pair, factors in sorted(found.items())}
+    return {pair: np.asarray(np.round(factors, DIGITS), dtype=np.float64) for pair, factors in sorted(found.items())}
 
 
 def _excess(wanted: Floats, have: Floats, n_rows: int) -> float:

@@ -21,10 +21,10 @@ rest. Then an average is sum_j sum_b p_j(b) h_j(b) plus the mean of the rest, an
   tells. It is taken to be half, in squares, of what the choice of rows makes (chosen on Adult, ACS and Bike: with none
   bands of ACS held too rarely, with three quarters those of Adult and Bike were too wide).
 - *The private rows* are so many draws of the rest, too: what they have in common beyond tables is not smooth.
-- *Pairs that were seen to depend on each other and are not linked*: ``left_out``.
-- *Links.* Two columns may depend on each other by as much as noise hid when links were chosen. A sum of (k - 1)^2
-  contrasts of k groups, each off by s rows of N, moves the mean of the rest by at most about (k - 1) s/N of its standard
-  deviation, if all the rest hangs on that pair.
+- *Pairs that were seen to depend on each other and are not linked*, and those that noise hides, one by one: ``left_out``.
+- *Links* of whichever pair, also where no pairs were counted: two columns may depend on each other by as
+  much as noise hid when links were chosen. A sum of (k - 1)^2 contrasts of k groups, each off by s rows of N, moves the mean
+  of the rest by at most about (k - 1) s/N of its standard deviation, if all the rest hangs on that pair.
 - *Levels that noise has swallowed*: where no sampled row has one, its effect cannot be seen. A number that is about such a
   column is given the effect that a column has on average, for as many rows as noise hides.
 - *Inside bins* values are drawn evenly, and real ones may all sit at one place (amounts that the law names). A model that
