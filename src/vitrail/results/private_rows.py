@@ -41,8 +41,6 @@ REPLICATES = 40
 """Sets of tables drawn again, for bands."""
 FEW_REPLICATES = 8
 """The same where a size is enough."""
-MENDED = 0.5
-"""Of what weights move, in squares, how much is an error of means by weights."""
 WIDTH_AT_BOUND = 1e-6
 """Of a bin that holds one value, in histograms, as a share of the range."""
 MOST_CELLS = 10**6
@@ -155,7 +153,8 @@ class PrivateRows(Result, stored_as="private-rows/4"):
 
     def check_read(self) -> None:
         """Refuse tables that cannot be worked with: no noise, too many joint cells, no row that could be drawn."""
-        if not (0 < self.counts_sigma < np.inf and 0 < self.tables_sigma < np.inf and self.n_rows_public > 0):
+        sigmas = self.counts_sigma, self.tables_sigma, self.coarse_sigma
+        if not (all(0 <= sigma < np.inf for sigma in sigmas) and all(sigmas[:2]) and self.n_rows_public > 0):
             raise InvalidInput("its noise or its row count is no positive number")
         sizes = [int(group.max()) + 1 for group in self.groups]
         if any(math.prod(sizes[j] for j in (link.child, *link.parents)) > MOST_CELLS for link in self.links):
@@ -376,17 +375,16 @@ class PrivateRows(Result, stored_as="private-rows/4"):
     ) -> Floats:
         """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.
 
-        ``about``: the columns that each number is about, where it is about some. ``drawn``: of how many
-        rows, by their weights, these are some.
+        ``about``: the columns that each number is about, where it is about some. ``drawn``: how many rows the means are
+        over, where there are more than these.
 
         The noise of the release, the choice of the rows, places of values inside their bins, dependence that noise hid when
         links were chosen and dependence of two columns that was seen and not linked, by what weights move, are in it
-        (``solve.rows.replicates``); dependence beyond that is not.
-        Where the noise on one count is half of the rows, nothing is known of any column, and a mean is off by all
-        of itself.
+        (``solve.rows.replicates``); dependence beyond that is not. Where the noise on one count is half of the rows, nothing
+        is known of any column, and a mean is off by all of itself.
         """
         n_rows, fitted = per_row.shape[1], list(self.shares.values())
-        others = (1.0 if drawn is None else MENDED) * left_out_squares(per_row, self.stored_weights(n_rows))
+        others = left_out_squares(per_row, self.stored_weights(n_rows))
         if self.coarse_groups:
             of_rows, known = self._coarse(self.sampled[:n_rows]), {*self.noisy_tables, *self.factors}
             noise = self.coarse_sigma / self.total

@@ -18,7 +18,9 @@ move is an error of known size, in squares, less what chance makes of it in so m
 *Hidden pairs.* Those that do not stand out may depend on each other by as much as noise hid: each contrast of theirs by a
 standard deviation of its noise. One more of a contrast changes the share of a cell by what the contrast is there, and the
 mean of a number by the mean, over rows, of that over the cell's share times the number. Squares are added over all
-contrasts of all such pairs, less what chance makes of them: one pair is little, dozens are not.
+contrasts of all such pairs: one pair is little, dozens are not. A square of a mean is a sum over pairs of rows r, s, and the
+contrasts of columns i and j add up to a product of two numbers of the groups that r and s are in, so that one matrix over
+rows serves all numbers; its diagonal, a row with itself, is what chance makes, and is left out.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ MOST = 3.0
 LEAST = 1e-9
 DIGITS = 6
 """Last bits that differ between machines do not travel."""
-MOST_COLUMNS = 60
-"""Of rows whose hidden pairs are looked at: work is squared."""
+MOST_COLUMNS, AT_ONCE = 200, 2**22
+"""Of rows whose hidden pairs are looked at; numbers that are held at a time."""
 STANDS_OUT = 2.0
 """Squares of a table's contrasts, by those that chance makes, above which it is raked."""
 
@@ -155,22 +157,29 @@ def hidden_squares(
     >>> hidden_squares(agree, groups, even, {(0, 1)}, 0.01).tolist()
     [[0.0]]
     """
-    found = np.zeros((per_row.shape[0], per_row.shape[2]))
+    n_points, n_rows, n_numbers = per_row.shape
     if len(groups) > MOST_COLUMNS:
-        return found
-    n_rows = per_row.shape[1]
-    sizes = [len(share) - 1 for share in shares]
-    moves = [
-        (contrasts(len(share)) / np.maximum(share, n_rows**-0.5)[:, None])[group]
-        for group, share in zip(groups, shares, strict=True)
-    ]
-    owner, move = np.repeat(np.arange(len(sizes)), sizes), np.concatenate(moves, axis=1)
-    unknown = np.triu(np.ones((len(sizes), len(sizes))), 1)
-    for pair in known:
-        unknown[pair] = 0
-    counted, squares = unknown[np.ix_(owner, owner)], move**2
-    for point, numbers in enumerate(per_row):
-        apart = (numbers - numbers.mean(axis=0)).T[:, :, None] / n_rows
-        both = (move.T @ (apart * move)) ** 2 - squares.T @ (apart**2 * squares)
-        found[point] = np.maximum(np.einsum("ab,jab->j", counted, both), 0.0)
-    return noise**2 * found
+        return np.zeros((n_points, n_numbers))
+    moves = [contrasts(len(share)) / np.maximum(share, n_rows**-0.5)[:, None] for share in shares]
+    alike = [move @ move.T for move in moves]
+    apart = np.moveaxis(per_row - per_row.mean(axis=1, keepdims=True), 1, 0).reshape(n_rows, -1) / n_rows
+    found = np.zeros(apart.shape[1])
+    some = max(1, AT_ONCE // (n_rows * len(groups)))
+    for start in range(0, n_rows, some):
+        rows = slice(start, start + some)
+        of_pairs = _over_pairs([a[group[rows]][:, group] for a, group in zip(alike, groups, strict=True)], known)
+        of_pairs[np.arange(len(of_pairs)), np.arange(start, start + len(of_pairs))] = 0.0  # chance
+        found += np.einsum("rn,rn->n", apart[rows], of_pairs @ apart)
+    return np.asarray(noise**2 * np.maximum(found, 0.0).reshape(n_points, n_numbers))
+
+
+def _over_pairs(of_columns: Sequence[Floats], known: Collection[Pair]) -> Floats:
+    """The sum, over pairs that are not known, of products of what two columns have."""
+    whole, squares = np.zeros_like(of_columns[0]), np.zeros_like(of_columns[0])
+    for one in of_columns:
+        whole += one
+        squares += one**2
+    made = (whole**2 - squares) / 2
+    for i, j in known:
+        made -= of_columns[i] * of_columns[j]
+    return made
