@@ -28,6 +28,10 @@ NO_LINKS = (
     "At this price the private rows hold every column's own distribution and nothing of what columns have in common; what "
     "that changes in the reasons is in no band."
 )
+BY_HEART = (
+    "A model that knows the rows it was trained on by heart says other things of them than of rows sampled from a release; "
+    "what that changes in the reasons is in no band."
+)
 EXACT = "Exact over all orders of the columns, tree by tree: the values have no error of random orders."
 LINKS = (
     "Of what two columns were seen to have in common and the private rows leave out, bands hold the size that was seen; of "
@@ -112,6 +116,6 @@ def _attribution(
         band_claim=claim_of("private reasons") if rows.noisy_tables else BandClaim.NOT_CALIBRATED,
         lower=None if half is None else found.values - half,
         upper=None if half is None else found.values + half,
-        notes=(LINKS if rows.noisy_tables else NO_LINKS, *([EXACT] if found.method == "tree" else [])),
+        notes=(LINKS if rows.noisy_tables else NO_LINKS, BY_HEART, *([EXACT] if found.method == "tree" else [])),
         rows_counted=rows.rows_counted,
     )
