@@ -122,7 +122,7 @@ def test_the_page_shows_what_misses_the_bars(monkeypatch):
     rows = [{**row, "column": "age", "coverage": 0.6}, {**row, "column": "sex", "coverage": 1.0}]
     rows += [{**row, "column": "rare", "coverage": 0.0, "pairs": 3}]
     monkeypatch.setattr(tables, "stored", lambda name: {"rows": rows, "how": {"not finished": ["ale", "false_clear"]}})
-    line, missing = tables.explainers()[2:]
-    assert missing.startswith("| accumulated effects | not measured yet |")
+    line, _, missing = tables.explainers()[2:]
+    assert missing == "Not measured on these data: accumulated effects."
     assert line == "| partial dependence | 80.0% (adult, eps 1) | 60.0% | age (adult, eps 1) | 1.20 x | **no** |"
     assert tables.worst()[2].startswith("| partial dependence | adult | 1 | age | 60.0%")

@@ -28,8 +28,8 @@ def alike(share: float) -> np.ndarray:
     return np.array([[share, 1 - share], [1 - share, share]]) / 2
 
 
-def weights(tables: dict[tuple[int, int], np.ndarray], groups: list[np.ndarray]) -> np.ndarray:
-    return weights_of(factors_of(tables, groups), groups, N)
+def weights(tables: dict[tuple[int, int], np.ndarray], groups: list[np.ndarray], size: int = 2) -> np.ndarray:
+    return weights_of(factors_of(tables, groups, [size] * len(groups)), groups, N)
 
 
 def size_of(numbers: np.ndarray, by: np.ndarray) -> float:
@@ -73,7 +73,7 @@ def test_several_tables_hold_together() -> None:
     pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
     tables = {pair: np.bincount(4 * real[pair[0]] + real[pair[1]], minlength=16).reshape(4, 4) / N for pair in pairs}
     drawn = [generator.permutation(column) for column in real]
-    found = weights(tables, drawn)
+    found = weights(tables, drawn, 4)
     for i, j in pairs:
         have = np.bincount(4 * drawn[i] + drawn[j], weights=found / N, minlength=16).reshape(4, 4)
         assert np.abs(have - tables[i, j]).max() < 0.01
@@ -85,7 +85,7 @@ def test_linked_pairs_keep_what_they_have() -> None:
     base = generator.integers(0, 2, N)
     groups = [base, *(np.where(generator.random(N) < 0.8, base, 1 - base) for _ in range(2))]
     tables = {(1, 2): alike(0.85)}
-    found = weights_of(factors_of(tables, groups, [(0, 1), (0, 2)]), groups, N)
+    found = weights_of(factors_of(tables, groups, [2] * 3, [(0, 1), (0, 2)]), groups, N)
     assert found @ (groups[1] == groups[2]) / N == pytest.approx(0.85, abs=0.005)
     for other in groups[1:]:
         assert found @ (base == other) / N == pytest.approx(np.mean(base == other), abs=0.005)
@@ -93,11 +93,19 @@ def test_linked_pairs_keep_what_they_have() -> None:
     assert abs(alone @ (base == groups[1]) / N - np.mean(base == groups[1])) > 0.01
 
 
+def test_a_group_that_no_drawn_row_is_in_has_its_factors() -> None:
+    """Of a column that is linked and in no table: the rows drawn do not say how many groups it has."""
+    groups = independent_rows(3)
+    found = factors_of({(0, 1): alike(0.8)}, groups, [2, 2, 3], [(0, 2)])
+    assert found[0, 2].shape == (2, 3)
+    assert np.abs(found[0, 2][:, 2]).max() < 0.01  # nobody is there: nothing to say
+
+
 def test_rows_that_have_their_tables_are_left_as_they_are() -> None:
     groups = independent_rows(2)
     have = np.bincount(2 * groups[0] + groups[1], minlength=4).reshape(2, 2) / N
-    assert factors_of({}, groups) == {}
-    assert factors_of({(0, 1): have}, groups) == {}
+    assert factors_of({}, groups, [2, 2]) == {}
+    assert factors_of({(0, 1): have}, groups, [2, 2]) == {}
     np.testing.assert_array_equal(weights_of({}, [], 3), np.ones(3))
 
 
@@ -110,7 +118,7 @@ def test_tables_that_cannot_hold_leave_weights_within_their_bound() -> None:
     many = independent_rows(20, groups=5)
     many[3] = np.minimum(many[3], 3)
     lean = np.full((5, 5), 0.03) + 0.05 * np.eye(5)
-    made = factors_of({(i, j): lean for i in range(20) for j in range(i + 1, 20)}, many)
+    made = factors_of({(i, j): lean for i in range(20) for j in range(i + 1, 20)}, many, [5] * 20)
     assert 0 < sum((len(one) - 1) ** 2 for one in made.values()) <= 1_000  # of 190 tables with 16 contrasts each
     assert np.isfinite(weights_of(made, many, N)).all()
 

@@ -252,7 +252,8 @@ class Survey(NamedTuple):
         linked = set(pairs_of(links))
         unlinked = {pair: table for pair, table in self.tables.items() if pair not in linked}
         of_rows = [group[cut.index(column)] for group, cut, column in zip(self.groups, cuts, drawn.T, strict=True)]
-        return factors_of(unlinked, of_rows, sorted(linked))
+        sizes = [int(group.max()) + 1 for group in self.groups]
+        return factors_of(unlinked, of_rows, sizes, sorted(linked))
 
 
 def _shares(counted: Sequence[Floats], cuts: Sequence[Bins], sigma: float, n_rows_public: int) -> tuple[float, list[Floats]]:

@@ -47,7 +47,7 @@ STANDS_OUT = 2.0
 
 
 def factors_of(
-    tables: Mapping[Pair, Floats], groups: Sequence[Indices], linked: Collection[Pair] = ()
+    tables: Mapping[Pair, Floats], groups: Sequence[Indices], sizes: Sequence[int], linked: Collection[Pair] = ()
 ) -> dict[Pair, Floats]:
     """By pair of columns, a factor (its logarithm) for every two groups; none where rows have their tables.
 
@@ -57,6 +57,8 @@ def factors_of(
         By pair of columns the measured distribution over their groups.
     groups : list of array (rows,)
         By column the group of every drawn row.
+    sizes : list of int
+        By column how many groups there are; no drawn row need be in the last.
     linked : list of pairs
         Keep what they have.
 
@@ -65,13 +67,11 @@ def factors_of(
     Half of the rows have two columns alike; by the table most have:
 
     >>> groups = [np.tile([0, 0, 1, 1], 500), np.tile([0, 1, 0, 1], 500)]
-    >>> found = factors_of({(0, 1): np.array([[0.4, 0.1], [0.1, 0.4]])}, groups)
+    >>> found = factors_of({(0, 1): np.array([[0.4, 0.1], [0.1, 0.4]])}, groups, [2, 2])
     >>> weights_of(found, groups, 2000)[:4].round(1).tolist()
     [1.6, 0.4, 0.4, 1.6]
     """
-    n_rows, sizes = len(groups[0]), [int(group.max()) + 1 for group in groups]
-    for (i, j), table in tables.items():
-        sizes[i], sizes[j] = table.shape
+    n_rows = len(groups[0])
 
     def drawn(pair: Pair) -> Floats:
         i, j = pair
