@@ -209,7 +209,7 @@ def test_what_is_left_out_is_in_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["groups", "pair", "shape"])
-def test_a_file_whose_factors_do_not_fit_is_refused(tmp_path: Path, wrong: str) -> None:
+def test_factors_that_do_not_fit_are_refused(wrong: str) -> None:
     tree = bought(1)
     pair, table = next(iter(tree.factors.items()))
     given = {

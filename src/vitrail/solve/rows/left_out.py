@@ -122,7 +122,7 @@ def weights_of(factors: Mapping[Pair, Floats], groups: Sequence[Indices], n_rows
 
 def left_out_squares(per_row: Floats, weights: Floats) -> Floats:
     """Squares (points, numbers) of what weights move means over rows of (points, rows, numbers) by; chance is taken off."""
-    tilt = (weights - 1) / max(len(weights), 1)
+    tilt = (weights - 1) / len(weights)
     apart = per_row - per_row.mean(axis=1, keepdims=True)
     moved, chance = np.einsum("r,prj->pj", tilt, apart), np.einsum("r,prj->pj", tilt**2, apart**2)
     return np.asarray(np.maximum(moved**2 - chance, 0.0))

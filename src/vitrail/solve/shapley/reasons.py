@@ -34,8 +34,8 @@ BY_HEART = (
 )
 EXACT = "Exact over all orders of the columns, tree by tree: the values have no error of random orders."
 LINKS = (
-    "Of what two columns were seen to have in common and the private rows leave out, bands hold the size that was seen; of "
-    "what more columns have, a guess of the size only."
+    "Of what two columns have in common and the private rows leave out, bands hold the size that was seen, or that noise "
+    "hides; of what more columns have, a guess of the size only."
 )
 
 
