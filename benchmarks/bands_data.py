@@ -22,6 +22,12 @@ what they are (insurance, benefits, accidents) and for having some thousands of 
 - *churn*: which customers of a telephone company left (modeldata, "wa_churn"); rows with missing values left out.
 - *pensions*: which families may join a pension plan of an employer (wooldridge, "k401ksubs"); who joined, and squares of
   other columns, are left out.
+
+``LATE``, of the same package, were chosen when one more was changed for those (work, care, illness), in the same way:
+
+- *developers*: which developers work remotely (modeldata, "stackoverflow").
+- *visits*: which people of 66 and more saw a physician more than four times (AER, "NMES1988"); other visits are left out.
+- *tumours*: who died, among patients with breast cancer (survival, "rotterdam"); what is known afterwards is left out.
 """
 
 from __future__ import annotations
@@ -41,6 +47,7 @@ ELSEWHERE = ("heloc",)
 UNSEEN = ("scoring", "diamonds", "light-chains")
 AGAIN = ("insurance", "benefits", "crashes")
 FRESH = ("loans", "churn", "pensions")
+LATE = ("developers", "visits", "tumours")
 ACS_ROWS, DIABETES_ROWS = 100_000, 30_000
 """Drawn once with seed 0. Of Diabetes 130 because one pass of Shapley chains takes a thousand predictions per row."""
 
@@ -264,6 +271,53 @@ def pensions(_: Path) -> reasons_setup.Case:
     return held_out("pensions", frame, columns, frame["e401k"].to_numpy())
 
 
+def developers(_: Path) -> reasons_setup.Case:
+    """Works remotely, all 20 other columns."""
+    frame = _table("modeldata", "stackoverflow")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "YearsCodedJob": vt.Numeric(0, 20, integer=True),
+        "Salary": vt.Numeric(0, 200_000),
+        "CompanySizeNumber": vt.Numeric(0, 10_000, integer=True),
+        "CareerSatisfaction": vt.Numeric(0, 10, integer=True),
+    }
+    flags = [name for name in frame.columns.drop(["Remote", "Country"]) if name not in columns]
+    columns |= {name: vt.Numeric(0, 1, integer=True) for name in flags}
+    columns["Country"] = _levels(frame, "Country")
+    return held_out("developers", frame, columns, (frame["Remote"] == "Remote").to_numpy())
+
+
+def visits(_: Path) -> reasons_setup.Case:
+    """More than four visits to a physician."""
+    frame = _table("AER", "NMES1988").drop(columns=["nvisits", "ovisits", "novisits", "emergency"])
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "hospital": vt.Numeric(0, 10, integer=True),
+        "chronic": vt.Numeric(0, 10, integer=True),
+        "age": vt.Numeric(6.6, 11),
+        "school": vt.Numeric(0, 20, integer=True),
+        "income": vt.Numeric(-2, 60),
+    }
+    columns |= {name: _levels(frame, name) for name in frame.columns.drop("visits") if name not in columns}
+    return held_out("visits", frame, columns, (frame["visits"] > 4).to_numpy())
+
+
+def tumours(_: Path) -> reasons_setup.Case:
+    """Died."""
+    frame = _table("survival", "rotterdam")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "year": vt.Numeric(1978, 1993, integer=True),
+        "age": vt.Numeric(20, 95, integer=True),
+        "meno": vt.Numeric(0, 1, integer=True),
+        "size": _levels(frame, "size"),
+        "grade": vt.Numeric(2, 3, integer=True),
+        "nodes": vt.Numeric(0, 40, integer=True),
+        "pgr": vt.Numeric(0, 6_000, integer=True),
+        "er": vt.Numeric(0, 4_000, integer=True),
+        "hormon": vt.Numeric(0, 1, integer=True),
+        "chemo": vt.Numeric(0, 1, integer=True),
+    }
+    return held_out("tumours", frame, columns, frame["death"].to_numpy())
+
+
 def _table(package: str, name: str) -> pd.DataFrame:
     """A table of an R package, without its row names."""
     try:
@@ -297,4 +351,7 @@ READERS: dict[str, Callable[[Path], reasons_setup.Case]] = {
     "loans": loans,
     "churn": churn,
     "pensions": pensions,
+    "developers": developers,
+    "visits": visits,
+    "tumours": tumours,
 }

@@ -3,7 +3,7 @@ reasons on private rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,8 @@ SHAPLEY_ROWS = {"adult": 10_000, "acs": 30_000, "diabetes": 15_000}
 RELEASES, PEOPLE = 40, 6
 """The error of a release is much the same for all people: many releases say more than many people. (With 12, the worst of
 270 columns would hold less than 85 % by chance, if all held 95 %.)"""
+OWN_RELEASES, OWN_PEOPLE = 20, 12
+"""Of a pane with its model's reasons, what is the same for all people is measured and taken off."""
 ORDERS = {"acs": 4, "diabetes": 4, "bike": 16}
 DEALS, GROUP_DRAWS, CURVES = 2, 300, 4
 Priced = tuple[Case, float, float]
@@ -109,7 +111,7 @@ def shapley_truth(case: Case, explainer: vt.Shapley, points: np.ndarray) -> np.n
     sums = np.zeros((len(points), len(case.columns)))
     for start in range(0, len(case.rows), 4096):
         rows = np.ascontiguousarray(case.rows[start : start + 4096])
-        sums += vectors._compute(rows, case.predict(rows)).sum(axis=0)
+        sums += vectors.of(rows, case.predict(rows)).sum(axis=0)
     return sums / len(case.rows)
 
 
@@ -127,17 +129,40 @@ def add_attribution(coverage: Coverage, data: str, epsilon: float, found: vt.Att
 
 
 def reasons(bench: Bench) -> Part:
-    """On private rows, released anew every time."""
-    coverage = coverage_of(bench, "reasons")
-    people = 4 if bench.quick else PEOPLE
+    """Of the model that a pane was made for, released anew every time."""
+
+    def explained(case: Case, epsilon: float, points: np.ndarray) -> vt.Attribution:
+        pane = vt.release(case.private_data(epsilon), case.model, parts=["rows", "reasons"], epsilon=epsilon)
+        return pane.local(pd.DataFrame(case.schema.frame(points)), bands=True)
+
+    of = "a pane of private rows and mean reasons of the model"
+    return reasons_part(bench, "reasons", explained, of, OWN_RELEASES, OWN_PEOPLE)
+
+
+def reasons_any(bench: Bench) -> Part:
+    """Of any other model, on private rows alone."""
+
+    def explained(case: Case, epsilon: float, points: np.ndarray) -> vt.Attribution:
+        released = vt.private_rows(case.private_data(epsilon), epsilon=epsilon, columns=list(case.columns))
+        return explain_on_rows([case.model], case.schema, points, released)[0]
+
+    return reasons_part(bench, "reasons_any", explained, "private rows", RELEASES, PEOPLE)
+
+
+Explained = Callable[[Case, float, np.ndarray], vt.Attribution]
+
+
+def reasons_part(bench: Bench, name: str, explained: Explained, of: str, releases: int, people: int) -> Part:
+    """Coverage of reasons, released anew every time."""
+    coverage = coverage_of(bench, name)
+    if bench.quick:
+        releases, people = 2, 4
     for case, epsilon, _ in cells(bench):
         truth = reasons_truth(bench, case, people)
-        for _ in range(2 if bench.quick else RELEASES):
-            released = vt.private_rows(case.private_data(epsilon), epsilon=epsilon, columns=list(case.columns))
-            found = explain_on_rows([case.model], case.schema, case.people[:people], released)[0]
-            add_attribution(coverage, case.name, epsilon, found, truth)
+        for _ in range(releases):
+            add_attribution(coverage, case.name, epsilon, explained(case, epsilon, case.people[:people]), truth)
     how = (
-        f"reasons of {PEOPLE} held-out people on each of {RELEASES} releases of private rows; truth: the same values with "
+        f"reasons of {people} held-out people on each of {releases} releases of {of}; truth: the same values with "
         "all private rows as background, exact for forests, else from some orders of columns per row and their reverses"
     )
     return coverage.part(how)

@@ -48,6 +48,7 @@ SEEN = {
     "shap_dependence": ("diabetes",),
     "any_curve": ("bike", "acs", "diabetes"),
     "reasons": ("acs", "bike", "diabetes"),
+    "reasons_any": ("acs", "bike", "diabetes"),
 }
 """Judged data that were looked at, now or before, while an explainer or its constants were chosen."""
 
@@ -57,6 +58,7 @@ SEEN_ELSEWHERE = {
     "importance": "how much models remember (combined_scores), long before",
     "pdp": "how far a whole curve may be lifted, after it had failed there",
     "reasons": "the noise of linked columns' tables, after they had failed there without it",
+    "reasons_any": "the noise of linked columns' tables, after they had failed there without it",
 }
 """Constants for which data outside the protocol were looked at."""
 
@@ -79,7 +81,8 @@ EFFECT_CHANGES = (
 SEEN_BEFORE = {
     "local_statistics": LOCAL_CHANGES,
     "local_moments": LOCAL_CHANGES,
-    "reasons": "what unlinked columns have in common, for light chains",
+    "reasons": "what unlinked columns have in common, for light chains; the correction by real rows, with looks at diamonds",
+    "reasons_any": "what unlinked columns have in common, for light chains",
     "local_rows": "what unlinked columns have in common, for light chains and Bike",
     "local_enhanced": STREAM_CHANGES,
     "local_adaptive": STREAM_CHANGES,
@@ -88,9 +91,12 @@ SEEN_BEFORE = {
 """What was changed after data that nobody had looked at were measured a first time."""
 SEEN_AGAIN = {
     "reasons": "pairs of columns that noise hides, for insurance",
+    "reasons_any": "pairs of columns that noise hides, for insurance",
     "local_rows": "rows have weights for unlinked columns, for Bike and light chains; pairs that noise hides, for insurance",
 }
 """And after the next were."""
+SEEN_FRESH = {"reasons": "values are corrected by real rows, for loans and churn"}
+"""And after those."""
 
 
 def seen_before(explainer: str, changes: Mapping[str, str] = SEEN_BEFORE) -> str:

@@ -30,9 +30,10 @@ FEW_DRAWS = 60
 FEW_MU = 0.5
 """Of the short audit, which cannot show more than mu = 1."""
 SCORED = ("rows", "local", "classes")
-"""Parts whose shape does not depend on earlier releases; groups of tables are chosen from the counts."""
+"""Parts whose shape does not depend on earlier releases; groups of tables are chosen from the counts, points and clip of
+mean reasons from the rows."""
 SCHEMA = vt.Schema({"c": vt.Categorical(["a", "b"]), "x": vt.Numeric(0, 1), "t": vt.Numeric(0, 1)})
-PARTS = ("rows", "local", "pdp", "ale", "importance", "counterfactual")
+PARTS = ("rows", "reasons", "local", "pdp", "ale", "importance", "counterfactual")
 FEW_PARTS = ("rows", "local", "counterfactual")
 """Of the short audit: those that are scored, for the whole price."""
 NOBODY = {"c": [], "x": [], "t": []}
@@ -49,7 +50,7 @@ def released(rows, mu, relation, parts):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # With a weight of their own rows do not take most of so low a price: every part shall see the row.
-        pane = vt.release(data, MODEL, mu=mu, parts=parts, weights={"rows": 3.75})
+        pane = vt.release(data, MODEL, mu=mu, parts=parts, weights={"rows": 3.0})
     assert pane.cost <= vt.Cost.of_mu(mu)
     return pane
 
@@ -65,7 +66,8 @@ def told(pane):
 
 def seen(pane):
     curves = [effects[name].y for effects in (pane.pdp, pane.ale) for name in ("c", "x")]
-    return [*(float(one[-1] - one[0]) for one in curves), *map(float, pane.importance.scores)]
+    reasons = pane.local({"c": "b", "x": 1.0}).values[0]
+    return [*(float(one[-1] - one[0]) for one in curves), *map(float, pane.importance.scores), *map(float, reasons)]
 
 
 @functools.cache

@@ -70,7 +70,7 @@ def test_show_needs_the_file_alone(run):
         name = kind.removeprefix("permutation ")
         assert re.search(rf"{name} of 3 columns ± \S+ \({claim_of(kind).mark}\)", shown.out)
     facts = json.loads(run("show", "people.pane", "--json").out)
-    assert facts["parts"] == ["rows", "pdp", "ale", "importance"]
+    assert facts["parts"] == ["rows", "reasons", "pdp", "ale", "importance"]
     assert facts["guarantee"]["epsilon"] == pytest.approx(4, rel=1e-6)
 
 

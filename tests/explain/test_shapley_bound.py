@@ -249,7 +249,7 @@ def test_a_row_on_which_the_model_fails_adds_nothing_anywhere():
     vectors = np.full((2, 1, 3), 0.1)
     vectors[1, 0, 2] = np.nan
     failing = RowVectors(SCHEMA, None, unclipped.chains, POINT[None], unclipped.point_outputs, 1, 0)
-    object.__setattr__(failing, "_compute", lambda values, outputs: vectors)
+    object.__setattr__(failing, "of", lambda values, outputs: vectors)
     rows = failing.clipped(Scales(1, 3, 1.0, 4.0), block_of(some_rows(2)))
     assert np.isfinite(rows[0]).all()
     assert np.isnan(rows[1]).all()

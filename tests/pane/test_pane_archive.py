@@ -173,7 +173,7 @@ def test_forged_values_give_our_error_or_a_pane_that_works_as_far_as_it_goes(mad
 
 def test_parts_about_other_columns_are_refused(made):
     members = unzipped(made.content)
-    for name in ("rows", "local", "counterfactual"):
+    for name in ("rows", "reasons", "local", "counterfactual"):
         fields = json.loads(members[f"{name}/fields.json"])
         fields["schema"]["columns"] = fields["schema"]["columns"][:1]
         refused(zipped(rehashed({**members, f"{name}/fields.json": json.dumps(fields).encode()})), f"'{name}'")
@@ -181,7 +181,7 @@ def test_parts_about_other_columns_are_refused(made):
     manifest["schema"]["columns"][0]["high"] = 91
     refused(zipped({**members, "manifest.json": json.dumps(manifest).encode()}), "other columns")
     manifest["schema"]["columns"] = manifest["schema"]["columns"][1:]
-    for name in ("rows", "local", "counterfactual"):
+    for name in ("rows", "reasons", "local", "counterfactual"):
         for file in manifest["parts"].pop(name)["files"]:
             del members[file]
     refused(zipped({**members, "manifest.json": json.dumps(manifest).encode()}), "'age' is not in the schema")

@@ -147,19 +147,21 @@ def test_one_column_has_no_rows_to_release():
 def test_rows_are_bought_once_and_the_rest_is_shared_evenly(both):
     data, pane = both
     assert pane.models == ("deep", "shallow")
-    assert pane.parts == ("rows", "pdp", "ale", "importance")
+    assert pane.parts == ("rows", "reasons", "pdp", "ale", "importance")
     shares, plan = pane.shares(), PaneExplainer(data, [DEEP, SHALLOW]).shares(pane.cost.mu)
-    assert list(shares) == ["rows", "global", "global-2"]
+    assert list(shares) == ["rows", "reasons", "reasons-2", "global", "global-2"]
     assert sum(shares.values()) == pytest.approx(1, abs=1e-5)
     assert shares["rows"] == pytest.approx(plan["rows"], abs=1e-4)
-    assert shares["global"] == pytest.approx(shares["global-2"], abs=1e-4)
-    assert shares["global"] == pytest.approx((1 - plan["rows"]) / 2, abs=1e-4)
+    for name, of_both in (("reasons", plan["reasons"]), ("global", 1 - plan["rows"] - plan["reasons"])):
+        assert shares[name] == pytest.approx(of_both / 2, abs=1e-4)
+        assert shares[f"{name}-2"] == pytest.approx(of_both / 2, abs=1e-4)
     assert data.budget.spent == pane.cost == sum((line.cost for line in pane.bill), vt.Cost())
     assert pane.guarantee.epsilon == pytest.approx(4.0, rel=1e-6)
     for name in ("deep", "shallow"):
         named = {line.question.split(" of ")[0] for line in pane.bill if line.question.endswith(f" of {name}")}
-        assert named == {"sizes", "pdp, ale, importance"}
-    assert set(pane.accuracy()) == {"private rows", "global report of deep", "global report of shallow"}
+        assert named == {"mean reasons", "sizes", "pdp, ale, importance"}
+    about = {f"{part} of {name}" for part in ("reasons on real rows", "global report") for name in ("deep", "shallow")}
+    assert set(pane.accuracy()) == {"private rows", *about}
     spent = data.budget.spent
     assert vt.release(data, [DEEP, SHALLOW], epsilon=4.0).to_bytes() == pane.to_bytes()
     assert data.budget.spent == spent
@@ -307,7 +309,7 @@ def test_a_part_of_a_model_that_is_not_there_is_kept_and_not_read(both):
     manifest = json.loads(members["manifest.json"])
     del manifest["models"][1]
     pane = vt.Pane.from_bytes(zipped(rehashed({**members, "manifest.json": json.dumps(manifest).encode()})))
-    assert pane.unknown_parts == ("global-2",)
+    assert pane.unknown_parts == ("reasons-2", "global-2")
     assert pane.about("deep").pdp["age"](40) == both[1].about("deep").pdp["age"](40)
 
 

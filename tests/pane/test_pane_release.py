@@ -162,11 +162,12 @@ def test_rows_get_more_where_rows_are_few_and_the_price_is_low():
     model = vt.Model(TREE, output="yes")
     shares = {mu: PaneExplainer(opened(), model).shares(mu) for mu in (0.03, 0.1, 0.25, 1.0)}
     assert [sum(found.values()) for found in shares.values()] == pytest.approx([1] * 4)
-    rows = [found["rows"] for found in shares.values()]
-    assert rows == pytest.approx([0.85, 0.85, (1000 / (N_ROWS * 0.25)) ** 2, WEIGHTS["rows"] / 18])
+    rows = [found["rows"] + found["reasons"] for found in shares.values()]
+    assert rows == pytest.approx([0.85, 0.85, (1000 / (N_ROWS * 0.25)) ** 2, (WEIGHTS["rows"] + WEIGHTS["reasons"]) / 18])
     for found in shares.values():  # the others share the rest by their weights
         assert found["pdp"] / found["ale"] == pytest.approx(WEIGHTS["pdp"] / WEIGHTS["ale"])
-    assert PaneExplainer(opened(), model, weights={"rows": 3.75}).shares(0.1)["rows"] == pytest.approx(3.75 / 18)
+        assert found["rows"] / found["reasons"] == pytest.approx(WEIGHTS["rows"] / WEIGHTS["reasons"])
+    assert PaneExplainer(opened(), model, weights={"rows": 3.0}).shares(0.1)["rows"] == pytest.approx(3 / 18)
 
 
 def test_a_quote_tells_the_price_and_what_it_buys_and_charges_nothing():
@@ -177,7 +178,7 @@ def test_a_quote_tells_the_price_and_what_it_buys_and_charges_nothing():
     assert quote.fits
     assert quote.price.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
     assert quote.result.parts == DEFAULT
-    assert set(quote.result.accuracy()) == {"private rows", "global report"}
+    assert set(quote.result.accuracy()) == {"private rows", "reasons on real rows", "global report"}
     assert quote.half_width == pytest.approx(vt.release(opened(), MODEL, epsilon=1.0).half_width, rel=0.5)
     assert not data.quote(explainer, epsilon=1.1).fits
     assert explainer.shares(1.0)["pdp"] == pytest.approx(WEIGHTS["pdp"] / sum(WEIGHTS[part] for part in DEFAULT))
@@ -198,7 +199,7 @@ def test_any_part_can_be_had_alone(parts):
 def test_a_default_pane_has_no_picture_of_the_classes_and_answers_with_rows():
     data = opened()
     pane = vt.release(data, MODEL, epsilon=4.0)
-    assert pane.parts == DEFAULT == ("rows", "pdp", "ale", "importance")
+    assert pane.parts == DEFAULT == ("rows", "reasons", "pdp", "ale", "importance")
     found = vt.Pane.from_bytes(pane.to_bytes(), MODEL).counterfactual(PERSON, desired_class="yes", total_CFs=3)
     assert found.validity[0, 0]
     told = FEATURES.read_points([dict(answer.row) for answer in found.answers[0]])

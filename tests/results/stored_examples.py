@@ -8,6 +8,7 @@ from vitrail.results import Density
 from vitrail.results.band_claim import BandClaim
 from vitrail.results.class_picture import ClassPicture
 from vitrail.results.counterfactuals import WhatIf
+from vitrail.results.mean_reasons import MeanReasons
 from vitrail.results.synopsis import SCALES, Synopsis
 from vitrail.schema.bins import Bins, bins_of
 from vitrail.solve.counterfactual.codes import Code, IdentityCode, NetworkCode
@@ -122,6 +123,20 @@ PRIVATE_ROWS = vt.PrivateRows(
     factors={(1, 2): DRAW.normal(0, 0.1, (2, 3))},
     **PAID,
 )
+MEAN_REASONS = MeanReasons(
+    dataset="people",
+    model="risk",
+    schema=SCHEMA,
+    players=("age", "sex", "pay"),
+    clip=0.25,
+    means=DRAW.normal(size=3),
+    stds=DRAW.random(3),
+    per_row=DRAW.normal(size=(50, 3)),
+    excess=-0.01,
+    excess_std=0.02,
+    n_rows_public=400,
+    **PAID,
+)
 SYNOPSIS = Synopsis(
     schema=SCHEMA,
     weight=exponential(0.5),
@@ -199,6 +214,7 @@ EXAMPLES = {
     "effects": EFFECTS,
     "report": REPORT,
     "private rows": PRIVATE_ROWS,
+    "mean reasons": MEAN_REASONS,
     "synopsis": SYNOPSIS,
     "wide synopsis": WIDE_SYNOPSIS,
     "picture": PICTURE,

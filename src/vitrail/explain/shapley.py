@@ -225,10 +225,10 @@ class RowVectors:
         if (probed := self._probed.get(len(values))) is None:
             probed = self._probed.setdefault(len(values), self._probe_rows(len(values)))
         if not all(row.tobytes() in probed for row in values):
-            return self._compute(values, outputs), outputs
+            return self.of(values, outputs), outputs
         rows = [row.tobytes() for row in values]
         if any(probed[row] is None for row in rows):
-            probed.update(zip(rows, self._compute(values, outputs), strict=True))
+            probed.update(zip(rows, self.of(values, outputs), strict=True))
         return np.array([probed[row] for row in rows]), outputs
 
     def _probe_rows(self, block_rows: int) -> dict[bytes, Floats | None]:
@@ -237,7 +237,8 @@ class RowVectors:
             probe = np.delete(probe, self.schema.column_index(self.target), axis=1)
         return dict.fromkeys(row.tobytes() for row in np.ascontiguousarray(probe))
 
-    def _compute(self, values: Floats, outputs: Floats) -> Floats:
+    def of(self, values: Floats, outputs: Floats) -> Floats:
+        """(rows, Q, n) of any rows and their outputs."""
         n_players = int(self.chains.player_of.max()) + 1
         vectors = np.empty((len(values), len(self.points), n_players))
         for q, (point, at_point) in enumerate(zip(self.points, self.point_outputs, strict=True)):

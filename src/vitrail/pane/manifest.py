@@ -35,6 +35,7 @@ from ..results.band_claim import TWO_SIDED_95, weakest
 from ..results.base import Stored
 from ..results.checks import plain_value
 from ..results.class_picture import ClassPicture
+from ..results.mean_reasons import MeanReasons
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
@@ -266,6 +267,7 @@ EMBEDDED = "embedded"
 MODEL_FILE = "model/{}.onnx"
 ROWS = "rows"
 """The one part that is about no model."""
+REASONS = "reasons"
 
 
 def part_name(kind: str, number: int) -> str:
@@ -397,6 +399,13 @@ def _rows_accuracy(rows: PrivateRows) -> str:
     )
 
 
+def _reasons_accuracy(reasons: MeanReasons) -> str:
+    noise = float(np.median(reasons.stds))
+    return (
+        f"means over the real rows of what {len(reasons.players)} columns add to an output; noise (one std) of {noise:.2g}"
+    )
+
+
 def _synopsis_accuracy(synopsis: Synopsis) -> str:
     noise = synopsis.sigma / synopsis.scales["F1"] / synopsis.n_rows_public
     return f"{sum(part.size for part in synopsis.parts)} moments; noise of {noise:.2g} on a mean of outputs times a feature"
@@ -426,6 +435,7 @@ def _picture_accuracy(picture: ClassPicture) -> str:
 
 KINDS: Mapping[str, Kind] = {
     ROWS: Kind("private rows", PrivateRows, _rows_accuracy),
+    REASONS: Kind("reasons on real rows", MeanReasons, _reasons_accuracy),
     "local": Kind("local synopsis", Synopsis, _synopsis_accuracy),
     "global": Kind("global report", Report, _report_accuracy),
     "counterfactual": Kind("picture of the classes", ClassPicture, _picture_accuracy),

@@ -45,9 +45,9 @@ from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
 from ..solve.shapley.on_rows import Players, Scale
 from ..solve.shapley.reasons import BACKGROUND, explain_on_rows
-from .manifest import KINDS, ROWS, Line, Manifest, opened, read_part
+from .manifest import KINDS, REASONS, ROWS, Line, Manifest, opened, read_part
 from .pages import pane_content, pane_fragment
-from .person import Person, counterfactual_on, explained, needed
+from .person import Person, counterfactual_on, explained, knows_reasons, needed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +83,7 @@ class Pane(Drawn):
     dataset, n_rows_public, schema
         Whose rows, the declared row count, and the columns that the model reads: what a point has.
     guarantee, cost, bill
-        The promise for everything in it and everything ever computed from it, what was charged once, and the questions.
+        The promise for all of it and all that is ever computed from it, what was charged once, and the questions.
     created, tool : str
         The day of its last charge; what made it.
 
@@ -97,7 +97,7 @@ class Pane(Drawn):
     >>> model = vt.Model(lambda x: 0.1 + 0.5 * x[:, 0] + 0.3 * x[:, 2], range=(0, 1), name="risk")
     >>> pane = vt.release(data, model, epsilon=1.0)
     >>> pane
-    Pane('patients', risk: rows, pdp, ale, importance; epsilon=1 at delta=1e-06)
+    Pane('patients', risk: rows, reasons, pdp, ale, importance; epsilon=1 at delta=1e-06)
     >>> pane.local({"age": 90, "smoker": "yes"}, bands=True).certain()  # any person, as often as you like, for nothing
     ('age', 'smoker')
     >>> bool(abs(pane.effects["age"](50) - 0.5) < 0.03), pane.rows(3).shape
@@ -132,7 +132,7 @@ class Pane(Drawn):
             Of the pane.
         model : Model, path of an ONNX file, a list of these, or "embedded", optional
             The model to explain with, or those of several. Curves, importance, the local synopsis and rows work without.
-            Another model than the one that the pane was made with gives a warning. A model in the pane is opened on request.
+            Another model than the pane's gives a warning. A model in the pane is opened on request.
         """
         content = archive.read_bytes(path)
         return cls.from_bytes(content, model, what=f"the pane {str(path)!r}")
@@ -168,7 +168,7 @@ class Pane(Drawn):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What there is: rows, local, pdp, ale, importance, counterfactual, and parts of a later version by their names."""
+        """What there is: rows, reasons, local, pdp, ale, importance, counterfactual; parts of a later version by name."""
         known, names = self.manifest.known, dict[str, None]()
         for name in self.manifest.parts:
             kind, _ = known.get(name, (name, 0))
@@ -400,8 +400,9 @@ class Pane(Drawn):
             chosen = "shapley" if has_rows or "local" not in pane.manifest.parts else "moments"
         if chosen in ("shapley", "tree"):
             asked = needed("an explanation by Shapley values", asked)
+            bought = pane._part(REASONS) if knows_reasons(pane, asked, scale, players) else None
             way = "tree" if chosen == "tree" else "permutations"
-            how = {"bands": bands, "scale": scale, "players": players, "method": way}
+            how = {"bands": bands, "scale": scale, "players": players, "method": way, "bought": bought}
             return self._reasons([asked], points, background, **how)[0]
         if chosen == "linear":
             explanation = pane._sharp(asked)(points, bands=bands)
@@ -491,9 +492,8 @@ class Pane(Drawn):
         >>> [place.column for place in person.standings], "Privacy label" in person.to_html()
         (['age', 'height'], True)
         """
-        pane, asked = self._asked(model)
         how: Any = {"desired_class": desired_class, "desired": desired, "total_CFs": total_CFs}
-        return explained(pane, asked, point, **how, method=method, bands=bands)
+        return explained(*self._asked(model), point, **how, method=method, bands=bands)
 
 
 page_content.register(Pane, pane_content)

@@ -23,7 +23,8 @@ from ..show.pages import Content, fragment, page_content
 from ..solve.counterfactual.classes import Desired
 from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.counterfactual.permitted import Rules
-from .manifest import ROWS
+from ..solve.shapley.on_rows import Players, Scale, players_of
+from .manifest import REASONS, ROWS
 from .pages import label_lines
 
 if TYPE_CHECKING:
@@ -190,6 +191,13 @@ def needed(what: str, model: Model | None) -> Model:
     if model is None:
         raise InvalidInput(f"{what} asks the model, and none was given: model=vt.Model(...), here or to Pane.load")
     return model
+
+
+def knows_reasons(pane: Pane, model: Model, scale: Scale, players: Players | None) -> bool:
+    """Whether real rows were asked about the reasons of this model, on this scale and of these players."""
+    is_own = len(pane.models) == 1 and pane.manifest.number_of(model) is not None
+    same = scale == "output" and players_of(pane.schema, players) == players_of(pane.schema)
+    return is_own and same and REASONS in pane.manifest.known
 
 
 def counterfactual_on(pane: Pane, model: Model | None) -> FittedCounterfactual:

@@ -113,6 +113,7 @@ CLAIMS: Mapping[str, BandClaim] = MappingProxyType(
         "SHAP importance": BandClaim.NOISE_LAW_95,
         "partial dependence": BandClaim.MEASURED_95,
         "private reasons": BandClaim.NOT_CALIBRATED,
+        "private reasons of any model": BandClaim.NOT_CALIBRATED,
         "partial dependence of pairs": BandClaim.NOT_CALIBRATED,
         "accumulated effects": BandClaim.MEASURED_95,
         "permutation importance": BandClaim.MEASURED_95,

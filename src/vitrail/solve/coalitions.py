@@ -111,7 +111,9 @@ class Chains:
     """The number of each column's player, from 0 without gaps."""
     _row_wise: dict[int, bool] = field(default_factory=dict)
 
-    def contributions(self, values: Floats, outputs: Floats, point: Floats, point_output: float, ranks: Indices) -> Floats:
+    def contributions(
+        self, values: Floats, outputs: Floats, point: Floats, point_output: float | Floats, ranks: Indices
+    ) -> Floats:
         """What each player adds to the output on the way from each row to the point, averaged over permutations.
 
         Parameters
@@ -120,8 +122,8 @@ class Chains:
             Complete raw rows.
         outputs : array (rows,)
             The model's outputs for them.
-        point : array (columns,)
-            The point, raw, and ``point_output``, its output.
+        point : array (columns,) or (rows, columns)
+            The point, raw, or one for each row, and ``point_output``, its output or theirs.
         ranks : array (permutations, rows, players)
             When each player is exchanged.
 
@@ -131,36 +133,37 @@ class Chains:
             Its rows sum to ``point_output`` - ``outputs``.
         """
         n_permutations, n_rows, n_players = ranks.shape
-        steps = np.arange(n_players)
+        steps, points = np.arange(n_players), np.broadcast_to(point, values.shape)
         order = np.argsort(ranks, axis=2)
         differs = np.zeros((n_rows, n_players), dtype=np.bool_)
-        for player, column in zip(self.player_of, (values != point).T, strict=True):
+        for player, column in zip(self.player_of, (values != points).T, strict=True):
             differs[:, player] |= column
         changes = np.take_along_axis(np.broadcast_to(differs, ranks.shape), order, axis=2)
         to_come = changes.sum(axis=2, keepdims=True) - np.cumsum(changes, axis=2)
         along = np.empty((n_permutations, n_rows, n_players + 1))
         along[..., 0] = outputs
-        along[..., 1:] = point_output  # right where the last change was made; what lies between is filled in now
+        # Right where the last change was made; what lies between is filled in now.
+        along[..., 1:] = np.reshape(point_output, (-1, 1))
         needed = changes & (to_come > 0)
         call_rows = min(MOST_CALL_ROWS, max(n_rows, n_permutations * n_rows * n_players // 4))
         if self._is_row_wise(call_rows):
-            self._fill_packed(along, values, point, ranks, needed, call_rows)
+            self._fill_packed(along, values, points, ranks, needed, call_rows)
         else:
-            self._fill_one_by_one(along, values, point, ranks)
+            self._fill_one_by_one(along, values, points, ranks)
         # Where nothing changes, the output is that of the last change before.
         last = np.maximum.accumulate(np.where(changes, steps + 1, 0), axis=2)
         along[..., 1:] = np.take_along_axis(along, last, axis=2)
         return np.asarray(np.take_along_axis(np.diff(along, axis=2), ranks, axis=2).sum(axis=0) / n_permutations)
 
     def _fill_packed(
-        self, along: Floats, values: Floats, point: Floats, ranks: Indices, needed: Bools, call_rows: int
+        self, along: Floats, values: Floats, points: Floats, ranks: Indices, needed: Bools, call_rows: int
     ) -> None:
         permutations, rows, steps = np.nonzero(needed)
-        at_once = max(call_rows, MOST_ELEMENTS // len(point))
+        at_once = max(call_rows, MOST_ELEMENTS // values.shape[1])
         for start in range(0, len(rows), at_once):
             window = slice(start, start + at_once)
             which, row, step = permutations[window], rows[window], steps[window]
-            hybrids = np.where(ranks[which, row][:, self.player_of] <= step[:, None], point, values[row])
+            hybrids = np.where(ranks[which, row][:, self.player_of] <= step[:, None], points[row], values[row])
             alike = _first_alike(hybrids)
             distinct = np.unique(alike)
             outputs = np.empty(len(hybrids))
@@ -177,10 +180,10 @@ class Chains:
             outputs[start : start + call_rows] = predicted[: len(window)]
         return outputs
 
-    def _fill_one_by_one(self, along: Floats, values: Floats, point: Floats, ranks: Indices) -> None:
+    def _fill_one_by_one(self, along: Floats, values: Floats, points: Floats, ranks: Indices) -> None:
         for permutation, row in np.ndindex(ranks.shape[:2]):
             try:
-                between = self._one_chain(values[row], point, ranks[permutation, row])
+                between = self._one_chain(values[row], points[row], ranks[permutation, row])
             except (Exception, SystemExit):  # a failing row counts zero and is not reported: the message would be data
                 between = np.full(ranks.shape[2] - 1, np.nan)
             along[permutation, row, 1:-1] = between

@@ -2,7 +2,8 @@
 
 The model is public, the point is the person's own, and the background is rows sampled from a release: everything here is
 post-processing, for any model, also one that did not exist when the rows were paid for. Values add up to the model's
-output, because they telescope from each row to the point (``on_rows``).
+output, because they telescope from each row to the point (``on_rows``). Where real rows were asked about a model's reasons,
+the values of that model are corrected by it (``real_rows``), and the mean output that they start from is by as much.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from ...model import Model
 from ...results import Attribution
 from ...results.band_claim import TWO_SIDED_95, BandClaim, claim_of
 from ...results.checks import plain_value, shown_text
+from ...results.mean_reasons import MeanReasons
 from ...results.private_rows import PrivateRows
 from ...schema import Schema
 from .on_rows import Method, Players, RowValues, Scale, players_of, shapley_of_outputs
+from .real_rows import RealRows
 
 BACKGROUND = 1_024
 """Stored rows that a point is compared with, unless more are asked for."""
@@ -31,6 +34,10 @@ NO_LINKS = (
 BY_HEART = (
     "A model that knows the rows it was trained on by heart says other things of them than of rows sampled from a release; "
     "what that changes in the reasons is in no band."
+)
+HELD_AGAINST_ROWS = (
+    "Values were held against the real rows, on average and under the same promise, and corrected by the difference; bands "
+    "are as wide as its size says."
 )
 EXACT = "Exact over all orders of the columns, tree by tree: the values have no error of random orders."
 LINKS = (
@@ -50,6 +57,7 @@ def explain_on_rows(
     players: Players | None = None,
     scale: Scale = "output",
     method: Method = "permutations",
+    bought: MeanReasons | None = None,
 ) -> list[Attribution]:
     """Why each model, an output of one predictor, says what it says at public points.
 
@@ -65,6 +73,8 @@ def explain_on_rows(
         How many of the stored rows are the background.
     bands : bool
         Whether to compute noise bands.
+    bought : MeanReasons, optional
+        About the model, which is one then, its output and its declared players.
     """
     if not len(raw):
         raise InvalidInput("there are no points to explain; give at least one")
@@ -77,8 +87,9 @@ def explain_on_rows(
     background = np.ascontiguousarray(background)
     found = shapley_of_outputs(models, schema, raw, background, players=players, scale=scale, method=method)
     groups = players_of(schema, players)
+    real = None if bought is None else RealRows(rows, bought, list(groups.values()), len(background))
     points = shown_points(schema, raw, groups)
-    return [_attribution(each, points, rows, groups, bands=bands) for each in found]
+    return [_attribution(each, points, rows, groups, real, bands=bands) for each in found]
 
 
 def shown_points(schema: Schema, raw: Floats, players: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], ...]:
@@ -100,22 +111,33 @@ def _attribution(
     points: tuple[dict[str, Any], ...],
     rows: PrivateRows,
     players: Mapping[str, Sequence[str]],
+    real: RealRows | None,
     *,
     bands: bool,
 ) -> Attribution:
-    half = TWO_SIDED_95 * rows.standard_errors(found.per_row, list(players.values())) if bands else None
+    off = np.zeros(len(players)) if real is None else real.correction.taken_off
+    errors = None
+    if bands:
+        about = list(players.values())
+        errors = rows.standard_errors(found.per_row, about) if real is None else real.standard_errors(found.per_row)
+    values, half = found.values - off, None if errors is None else TWO_SIDED_95 * errors
+    kind = "private reasons of any model" if real is None else "private reasons"
     return Attribution(
-        values=found.values,
-        base_values=np.full(len(points), found.base),
+        values=values,
+        base_values=np.full(len(points), found.base + off.sum()),
         columns=found.players,
         points=points,
         outputs=found.outputs,
-        guarantee=rows.guarantee,
-        cost=rows.cost,
+        guarantee=rows.guarantee if real is None else real.bought.guarantee,
+        cost=rows.cost if real is None else rows.cost + real.bought.cost,
         method="shapley",
-        band_claim=claim_of("private reasons") if rows.noisy_tables else BandClaim.NOT_CALIBRATED,
-        lower=None if half is None else found.values - half,
-        upper=None if half is None else found.values + half,
-        notes=(LINKS if rows.noisy_tables else NO_LINKS, BY_HEART, *([EXACT] if found.method == "tree" else [])),
+        band_claim=claim_of(kind) if rows.noisy_tables else BandClaim.NOT_CALIBRATED,
+        lower=None if half is None else values - half,
+        upper=None if half is None else values + half,
+        notes=(
+            LINKS if rows.noisy_tables else NO_LINKS,
+            BY_HEART if real is None else HELD_AGAINST_ROWS,
+            *([EXACT] if found.method == "tree" else []),
+        ),
         rows_counted=rows.rows_counted,
     )

@@ -1,0 +1,75 @@
+"""What real rows say of a model's reasons, on average: bought once, for one model. No vault, no ledger."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .._types import Floats
+from ..accounting import Cost
+from ..accounting.guarantee import Guarantee
+from ..errors import InvalidInput
+from ..schema import Schema
+from .base import Stored
+from .checks import frozen_numbers
+
+
+@dataclass(frozen=True, eq=False)
+class MeanReasons(Stored, stored_as="mean-reasons/1"):
+    """Shapley values of a few points, averaged over private rows as released, and over sampled rows, to compare them with.
+
+    Points are sampled rows. What each player adds on the way from a row to a point is clipped, as one vector, before it is
+    averaged, for private rows and for sampled ones alike.
+
+    Attributes
+    ----------
+    dataset, model : str
+        Whose rows, and whose reasons.
+    schema : Schema
+        The columns that the model reads.
+    players : tuple of str
+        What the values are of: columns, and declared groups of columns.
+    clip : float
+        The longest that one vector may be, in units of the model's output.
+    means : array (players,)
+        Over private rows and points, noisy.
+    stds : array (players,)
+        Of their errors: noise, and the choice of points for each row.
+    per_row : array (rows, players)
+        Of the first sampled rows, each the mean over all points.
+    excess, excess_std : float
+        By how much more the clip took from vectors of private rows than from those of sampled ones, in length, noisy, and
+        the standard deviation of that noise.
+    n_rows_public : int
+        The declared row count.
+    cost : Cost
+        What was charged for it.
+    guarantee : Guarantee
+        The promise for it, and for the private rows that it was planned from.
+    """
+
+    dataset: str
+    model: str
+    schema: Schema
+    players: tuple[str, ...]
+    clip: float
+    means: Floats
+    stds: Floats
+    per_row: Floats
+    excess: float
+    excess_std: float
+    n_rows_public: int
+    cost: Cost
+    guarantee: Guarantee
+
+    def __post_init__(self) -> None:
+        self._check_fields("mean reasons")
+        n_players = len(self.players)
+        self._freeze((n_players,), "means", "stds")
+        self._fix(per_row=frozen_numbers(self.per_row, (None, n_players), "per_row"))
+
+    def check_read(self) -> None:
+        """Refuse errors that nothing can be weighed by."""
+        amounts = (self.clip, self.excess_std, self.n_rows_public)
+        if not (all(0 < amount < math.inf for amount in amounts) and (self.stds > 0).all() and math.isfinite(self.excess)):
+            raise InvalidInput("its clip, its errors or its row count are no positive numbers")
