@@ -6,6 +6,7 @@ the median of the columns' (for one person: of that person's). Counted is how of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -19,7 +20,9 @@ from local_setup import DELTA
 from reasons_tools import importance
 from running import Part, Row
 from vitrail.accounting import mu_of
+from vitrail.explain.mean_reasons import mean_reasons_recipe
 from vitrail.explain.private_rows import private_rows_recipe
+from vitrail.pane.pane_recipe import WEIGHTS
 from vitrail.solve.shapley.reasons import explain_on_rows
 
 EPSILONS = (0.1, 1.0)
@@ -34,10 +37,12 @@ Shown = tuple[np.ndarray, np.ndarray]
 
 
 def reasons(case: Case, epsilon: float) -> Shown:
-    """Of some people, on private rows."""
-    mu = mu_of(epsilon, DELTA)
-    released = case.run(private_rows_recipe(case.terms(mu), columns=case.columns), mu)
-    found = explain_on_rows([case.model], case.schema, case.people[:PEOPLE], released)[0]
+    """Of some people, from a pane of rows and reasons."""
+    whole = WEIGHTS["rows"] + WEIGHTS["reasons"]
+    for_rows, for_reasons = (mu_of(epsilon, DELTA) * math.sqrt(WEIGHTS[part] / whole) for part in ("rows", "reasons"))
+    released = case.run(private_rows_recipe(case.terms(for_rows), columns=case.columns), for_rows)
+    bought = case.run(mean_reasons_recipe(case.terms(for_reasons), case.model, released), for_reasons)
+    found = explain_on_rows([case.model], case.schema, case.people[:PEOPLE], released, bought=bought)[0]
     assert found.lower is not None
     assert found.upper is not None
     return found.values, half_of(found.lower, found.upper)

@@ -212,5 +212,6 @@ TABLES: Tables = {
     "bands.unseen": lambda: explainers("bands_unseen"),
     "bands.again": lambda: explainers("bands_again"),
     "bands.fresh": lambda: explainers("bands_fresh"),
+    "bands.late": lambda: explainers("bands_late"),
     "bands.how": lambda: how("bands"),
 }

@@ -132,6 +132,7 @@ MEAN_REASONS = MeanReasons(
     means=DRAW.normal(size=3),
     stds=DRAW.random(3),
     per_row=DRAW.normal(size=(50, 3)),
+    expected=DRAW.random(3),
     excess=-0.01,
     excess_std=0.02,
     n_rows_public=400,

@@ -82,7 +82,8 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
     if not np.isfinite(vectors).all():
         raise ModelError(f"{model.name} returns no finite number for a sampled row with some values of another")
     clip = max(float(np.quantile(norms_of(vectors), 1 - CLIPPED)), LEAST_CLIP * model.width)
-    expected = rows.standard_errors(clipped(vectors, clip).mean(axis=1)[None], list(players.values()))
+    about = list(players.values())
+    expected = rows.standard_errors(clipped(vectors, clip).mean(axis=1)[None], about)
     noise = clip * math.hypot(1, EXCESS) * terms.noise_of_mean() / rate
     clip *= min(LONGEST, max(1.0, NOISE * float(np.sqrt((expected**2).mean())) / noise))
     taken = float(excess(vectors, clip).mean())
@@ -105,6 +106,7 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
         means=means,
         stds=np.sqrt(variances),
         per_row=per_row,
+        expected=rows.standard_errors(per_row[None], about)[0],
         excess=float(sums.value[-1]) / EXCESS / rows.total - taken,
         excess_std=sigma / EXCESS / rows.total,
         n_rows_public=terms.n_rows_public,

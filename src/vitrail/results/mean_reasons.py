@@ -37,6 +37,9 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
         Of their errors: noise, and the choice of points for each row.
     per_row : array (rows, players)
         Of the first sampled rows, each the mean over all points.
+    expected : array (players,)
+        How far means of these rows may be off by what is known of sampled rows (``PrivateRows.standard_errors``): every
+        explanation asks for it.
     excess, excess_std : float
         By how much more the clip took from vectors of private rows than from those of sampled ones, in length, noisy, and
         the standard deviation of that noise.
@@ -56,6 +59,7 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
     means: Floats
     stds: Floats
     per_row: Floats
+    expected: Floats
     excess: float
     excess_std: float
     n_rows_public: int
@@ -65,7 +69,7 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
     def __post_init__(self) -> None:
         self._check_fields("mean reasons")
         n_players = len(self.players)
-        self._freeze((n_players,), "means", "stds")
+        self._freeze((n_players,), "means", "stds", "expected")
         self._fix(per_row=frozen_numbers(self.per_row, (None, n_players), "per_row"))
 
     def check_read(self) -> None:

@@ -81,7 +81,8 @@ class RealRows:
     def correction(self) -> Correction:
         """The same for everybody."""
         apart, noise = self.per_row.mean(axis=0) - self.bought.means, self.bought.stds**2
-        expected = self._errors(self.per_row[None])[0] ** 2
+        known = self.n_rows == len(self.bought.per_row)
+        expected = (self.bought.expected if known else self._errors(self.per_row[None])[0]) ** 2
         unexpected, surely = (np.maximum(apart**2 - k**2 * noise - expected, 0.0) for k in (1, SURELY))
         weights = (expected + surely) / (expected + surely + noise)
         held = (BEFOREHAND + (apart**2 / (expected + noise)).sum()) / (BEFOREHAND + len(apart))
