@@ -26,11 +26,21 @@ def bought(rows, apart, stds, **changes):
     """Mean reasons of a sum of four columns, that differ from those on sampled rows by so much."""
     per_row = 0.1 * (0.5 - rows.sampled[:1024])
     made = MeanReasons(
-        dataset="people", model="sum", schema=SCHEMA, players=tuple(SCHEMA), clip=0.2, means=per_row.mean(axis=0) - apart,
-        stds=np.broadcast_to(stds, 4), per_row=per_row,
-        expected=rows.standard_errors(per_row[None], ABOUT)[0], excess=0.0, excess_std=1e-9, n_rows_public=N_ROWS, cost=rows.cost,
+        dataset="people",
+        model="sum",
+        schema=SCHEMA,
+        players=tuple(SCHEMA),
+        clip=0.2,
+        means=per_row.mean(axis=0) - apart,
+        stds=np.broadcast_to(stds, 4),
+        per_row=per_row,
+        expected=rows.standard_errors(per_row[None], ABOUT)[0],
+        excess=0.0,
+        excess_std=1e-9,
+        n_rows_public=N_ROWS,
+        cost=rows.cost,
         guarantee=rows.guarantee,
-    )  # fmt: skip
+    )
     return replace(made, **changes)
 
 
