@@ -42,7 +42,7 @@ def reasons(case: Case, epsilon: float) -> Shown:
     for_rows, for_reasons = (mu_of(epsilon, DELTA) * math.sqrt(WEIGHTS[part] / whole) for part in ("rows", "reasons"))
     released = case.run(private_rows_recipe(case.terms(for_rows), columns=case.columns), for_rows)
     bought = case.run(mean_reasons_recipe(case.terms(for_reasons), case.model, released), for_reasons)
-    found = explain_on_rows([case.model], case.schema, case.people[:PEOPLE], released, bought=bought)[0]
+    found = explain_on_rows([case.model], case.schema, case.people[:PEOPLE], released, bought={0: bought})[0]
     assert found.lower is not None
     assert found.upper is not None
     return found.values, half_of(found.lower, found.upper)

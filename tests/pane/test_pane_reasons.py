@@ -58,6 +58,16 @@ def test_every_class_from_the_same_calls(made):
         made.pane.classes(PERSON, model=vt.Model(lambda x: x[:, 0], range=(0, 1)))
 
 
+def test_of_two_classes_one_mirrors_the_other_and_is_what_local_says(made):
+    found, alone = made.pane.classes(OTHERS, bands=True), made.pane.local(OTHERS, bands=True)
+    assert any("held against the real rows" in note for note in alone.notes)
+    np.testing.assert_allclose(found["yes"].values, alone.values, atol=1e-12)
+    np.testing.assert_allclose(found["yes"].upper, alone.upper, atol=1e-12)
+    np.testing.assert_allclose(found["no"].values, -alone.values, atol=1e-12)
+    np.testing.assert_allclose(found["no"].base_values + found["yes"].base_values, 1, atol=1e-12)
+    np.testing.assert_allclose(found["no"].lower, -alone.upper, atol=1e-12)
+
+
 def test_groups_log_odds_and_the_size_of_the_background(made):
     both = made.pane.local(PERSON, players={"who": ["age", "sex"]}, bands=True)
     assert both.columns == ("who", "gain")

@@ -31,6 +31,7 @@ from ..results import Attribution, Ranking, archive
 from ..results.base import Drawn, Frame
 from ..results.class_picture import ClassPicture
 from ..results.marginals import Marginals
+from ..results.mean_reasons import MeanReasons
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.row_count import RowCount
@@ -44,10 +45,10 @@ from ..solve.linear.labelled_rows import RowsExplainer, explain_on
 from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
 from ..solve.shapley.on_rows import Players, Scale
-from ..solve.shapley.reasons import BACKGROUND, explain_on_rows
+from ..solve.shapley.reasons import BACKGROUND
 from .manifest import KINDS, REASONS, ROWS, Line, Manifest, opened, read_part
 from .pages import pane_content, pane_fragment
-from .person import Person, counterfactual_on, explained, knows_reasons, needed
+from .person import Person, counterfactual_on, explained, needed, reasons_on_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -306,6 +307,12 @@ class Pane(Drawn):
         return rows
 
     @property
+    def mean_reasons(self) -> MeanReasons:
+        """What real rows say of the model's reasons, on average."""
+        means: MeanReasons = self._part(REASONS)
+        return means
+
+    @property
     def report(self) -> Report:
         """Curves and importance together."""
         report: Report = self._part("global")
@@ -400,11 +407,10 @@ class Pane(Drawn):
             chosen = "shapley" if has_rows or "local" not in pane.manifest.parts else "moments"
         if chosen in ("shapley", "tree"):
             asked = needed("an explanation by Shapley values", asked)
-            bought = pane._part(REASONS) if knows_reasons(pane, asked, scale, players) else None
             way = "tree" if chosen == "tree" else "permutations"
-            how = {"bands": bands, "scale": scale, "players": players, "method": way, "bought": bought}
-            return self._reasons([asked], points, background, **how)[0]
-        if chosen == "linear":
+            how: Any = {"bands": bands, "scale": scale, "players": players, "method": way}
+            explanation = reasons_on_rows(pane, [asked], points, background, **how)[0]
+        elif chosen == "linear":
             explanation = pane._sharp(asked)(points, bands=bands)
         else:
             explanation = pane.synopsis(points, bands=bands)
@@ -420,16 +426,10 @@ class Pane(Drawn):
         points, bands, model
             As for :meth:`local`.
         """
-        each = needed("an explanation of classes", self._asked(model)[1]).each_class()
-        found = self._reasons(each, points, bands=bands)
+        pane, asked = self._asked(model)
+        each = needed("an explanation of classes", asked).each_class()
+        found = map(self._promised, reasons_on_rows(pane, each, points, bands=bands))
         return {one.output: about for one, about in zip(each, found, strict=True) if one.output is not None}
-
-    def _reasons(
-        self, models: Sequence[Model], points: object, background: int = BACKGROUND, **how: Any
-    ) -> list[Attribution]:
-        raw, rows = self.schema.read_points(points), self.private_rows
-        n_rows = _checks.whole("background", background, most=len(rows.sampled))
-        return [self._promised(about) for about in explain_on_rows(models, self.schema, raw, rows, n_rows=n_rows, **how)]
 
     def _promised(self, explanation: Attribution) -> Attribution:
         # With the promise of the whole pane, rather than that of the part: who has the one has the other.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _checks
 from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..results import Attribution, Curve
@@ -17,6 +18,7 @@ from ..results.band_claim import weakest
 from ..results.base import Drawn
 from ..results.checks import plain_value, shown_text
 from ..results.counterfactuals import Counterfactuals
+from ..results.mean_reasons import MeanReasons
 from ..schema import Level, Numeric
 from ..show import Table
 from ..show.pages import Content, fragment, page_content
@@ -24,6 +26,7 @@ from ..solve.counterfactual.classes import Desired
 from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.counterfactual.permitted import Rules
 from ..solve.shapley.on_rows import Players, Scale, players_of
+from ..solve.shapley.reasons import BACKGROUND, explain_on_rows
 from .manifest import REASONS, ROWS
 from .pages import label_lines
 
@@ -193,11 +196,34 @@ def needed(what: str, model: Model | None) -> Model:
     return model
 
 
-def knows_reasons(pane: Pane, model: Model, scale: Scale, players: Players | None) -> bool:
-    """Whether real rows were asked about the reasons of this model, on this scale and of these players."""
-    is_own = len(pane.models) == 1 and pane.manifest.number_of(model) is not None
-    same = scale == "output" and players_of(pane.schema, players) == players_of(pane.schema)
-    return is_own and same and REASONS in pane.manifest.known
+def reasons_on_rows(
+    pane: Pane,
+    models: Sequence[Model],
+    points: object,
+    background: int = BACKGROUND,
+    *,
+    scale: Scale = "output",
+    players: Players | None = None,
+    **how: Any,
+) -> list[Attribution]:
+    """Shapley values on the pane's rows, corrected by what real rows were asked; of one model, or of all classes of one."""
+    raw, rows, bought = pane.schema.read_points(points), pane.private_rows, _bought(pane, models, scale, players)
+    n_rows = _checks.whole("background", background, most=len(rows.sampled))
+    given: Any = {"n_rows": n_rows, "scale": scale, "players": players, "bought": bought}
+    return explain_on_rows(models, pane.schema, raw, rows, **given, **how)
+
+
+def _bought(pane: Pane, models: Sequence[Model], scale: Scale, players: Players | None) -> dict[int, MeanReasons]:
+    """By number, what real rows were asked about the reasons of these models; of two classes, one mirrors the other.
+
+    Nothing of more classes: the values of all of them add up to zero, and only one was asked about.
+    """
+    declared = scale == "output" and players_of(pane.schema, players) == players_of(pane.schema)
+    own = [number for number, model in enumerate(models) if pane.manifest.number_of(model) is not None]
+    if not declared or not own or len(models) > 2 or len(pane.models) != 1 or REASONS not in pane.manifest.known:
+        return {}
+    of_two = {1 - own[0]: pane.mean_reasons.mirrored()} if len(models) == 2 else {}
+    return {**of_two, own[0]: pane.mean_reasons}
 
 
 def counterfactual_on(pane: Pane, model: Model | None) -> FittedCounterfactual:

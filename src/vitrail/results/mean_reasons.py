@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .._types import Floats
 from ..accounting import Cost
@@ -71,6 +71,10 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
         n_players = len(self.players)
         self._freeze((n_players,), "means", "stds", "expected")
         self._fix(per_row=frozen_numbers(self.per_row, (None, n_players), "per_row"))
+
+    def mirrored(self) -> MeanReasons:
+        """Of the other class, where a predictor has two: what speaks for one speaks against the other by as much."""
+        return replace(self, means=-self.means, per_row=-self.per_row)
 
     def check_read(self) -> None:
         """Refuse errors that nothing can be weighed by."""

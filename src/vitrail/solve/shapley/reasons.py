@@ -57,7 +57,7 @@ def explain_on_rows(
     players: Players | None = None,
     scale: Scale = "output",
     method: Method = "permutations",
-    bought: MeanReasons | None = None,
+    bought: Mapping[int, MeanReasons] | None = None,
 ) -> list[Attribution]:
     """Why each model, an output of one predictor, says what it says at public points.
 
@@ -73,8 +73,8 @@ def explain_on_rows(
         How many of the stored rows are the background.
     bands : bool
         Whether to compute noise bands.
-    bought : MeanReasons, optional
-        About the model, which is one then, its output and its declared players.
+    bought : mapping of int to MeanReasons, optional
+        By the number of a model: about its output and the declared players.
     """
     if not len(raw):
         raise InvalidInput("there are no points to explain; give at least one")
@@ -87,9 +87,9 @@ def explain_on_rows(
     background = np.ascontiguousarray(background)
     found = shapley_of_outputs(models, schema, raw, background, players=players, scale=scale, method=method)
     groups = players_of(schema, players)
-    real = None if bought is None else RealRows(rows, bought, list(groups.values()), len(background))
-    points = shown_points(schema, raw, groups)
-    return [_attribution(each, points, rows, groups, real, bands=bands) for each in found]
+    about, points = list(groups.values()), shown_points(schema, raw, groups)
+    real = {number: RealRows(rows, means, about, len(background)) for number, means in (bought or {}).items()}
+    return [_attribution(each, points, rows, groups, real.get(n), bands=bands) for n, each in enumerate(found)]
 
 
 def shown_points(schema: Schema, raw: Floats, players: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], ...]:
