@@ -10,6 +10,7 @@
     python benchmarks/bands.py --data FOLDER --again                # the same after changes made for those; bands_again.json
     python benchmarks/bands.py --data FOLDER --fresh                # and after changes made for these; bands_fresh.json
     python benchmarks/bands.py --data FOLDER --late                 # and after those; bands_late.json
+    python benchmarks/bands.py --data FOLDER --last                 # and after those; bands_last.json
 
 A band claims to hold what the same explainer, with its public settings, would have found from the same rows without noise,
 and without shrinkage or clipping. Parts count how often that is so (bands_tools.py) on the cases of bands_setup.py: local
@@ -25,9 +26,9 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from bands_data import AGAIN, ELSEWHERE, FRESH, LATE, READERS, UNSEEN
+from bands_data import AGAIN, ELSEWHERE, FRESH, LAST, LATE, READERS, UNSEEN
 from bands_setup import EPSILONS, JUDGED, Bench
-from bands_tools import SEEN_AGAIN, SEEN_FRESH, keys_of, seen_before, seen_elsewhere
+from bands_tools import SEEN_AGAIN, SEEN_FRESH, SEEN_LATE, keys_of, seen_before, seen_elsewhere
 from datasets import data_folder
 from local_setup import DELTA, Cache
 from running import Benchmark, Figure, Part, options_of, run
@@ -110,13 +111,15 @@ BENCHMARK_ELSEWHERE = outside("elsewhere", ELSEWHERE, seen_elsewhere)
 BENCHMARK_UNSEEN = outside("unseen", UNSEEN, seen_before)
 BENCHMARK_AGAIN = outside("again", AGAIN, lambda part: seen_before(part, SEEN_AGAIN))
 BENCHMARK_FRESH = outside("fresh", FRESH, lambda part: seen_before(part, SEEN_FRESH))
-BENCHMARK_LATE = outside("late", LATE, lambda part: seen_before(part, {}))
+BENCHMARK_LATE = outside("late", LATE, lambda part: seen_before(part, SEEN_LATE))
+BENCHMARK_LAST = outside("last", LAST, lambda part: seen_before(part, {}))
 OUTSIDE = {
     "elsewhere": (ELSEWHERE, BENCHMARK_ELSEWHERE),
     "unseen": (UNSEEN, BENCHMARK_UNSEEN),
     "again": (AGAIN, BENCHMARK_AGAIN),
     "fresh": (FRESH, BENCHMARK_FRESH),
     "late": (LATE, BENCHMARK_LATE),
+    "last": (LAST, BENCHMARK_LAST),
 }
 
 

@@ -28,6 +28,12 @@ what they are (insurance, benefits, accidents) and for having some thousands of 
 - *developers*: which developers work remotely (modeldata, "stackoverflow").
 - *visits*: which people of 66 and more saw a physician more than four times (AER, "NMES1988"); other visits are left out.
 - *tumours*: who died, among patients with breast cancer (survival, "rotterdam"); what is known afterwards is left out.
+
+``LAST``, once more (rides, goods, work):
+
+- *taxis*: who gave no tip (modeldata, "taxi").
+- *computers*: whether one costs more than 2 144 dollars, the median (Ecdat, "Computers").
+- *hours*: which wives work for pay (Ecdat, "Workinghours").
 """
 
 from __future__ import annotations
@@ -48,6 +54,7 @@ UNSEEN = ("scoring", "diamonds", "light-chains")
 AGAIN = ("insurance", "benefits", "crashes")
 FRESH = ("loans", "churn", "pensions")
 LATE = ("developers", "visits", "tumours")
+LAST = ("taxis", "computers", "hours")
 ACS_ROWS, DIABETES_ROWS = 100_000, 30_000
 """Drawn once with seed 0. Of Diabetes 130 because one pass of Shapley chains takes a thousand predictions per row."""
 
@@ -318,6 +325,51 @@ def tumours(_: Path) -> reasons_setup.Case:
     return held_out("tumours", frame, columns, frame["death"].to_numpy())
 
 
+def taxis(_: Path) -> reasons_setup.Case:
+    """No tip."""
+    frame = _table("modeldata", "taxi")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "distance": vt.Numeric(0, 50),
+        "hour": vt.Numeric(0, 23, integer=True),
+    }
+    columns |= {name: _levels(frame, name) for name in frame.columns.drop("tip") if name not in columns}
+    return held_out("taxis", frame, columns, (frame["tip"] == "no").to_numpy())
+
+
+def computers(_: Path) -> reasons_setup.Case:
+    """Costs more than the median."""
+    frame = _table("Ecdat", "Computers")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "speed": vt.Numeric(0, 100, integer=True),
+        "hd": vt.Numeric(0, 2_500, integer=True),
+        "ram": vt.Numeric(0, 32, integer=True),
+        "screen": vt.Numeric(14, 17, integer=True),
+        "ads": vt.Numeric(0, 400, integer=True),
+        "trend": vt.Numeric(1, 35, integer=True),
+    }
+    columns |= {name: _levels(frame, name) for name in ("cd", "multi", "premium")}
+    return held_out("computers", frame, columns, (frame["price"] > 2_144).to_numpy())
+
+
+def hours(_: Path) -> reasons_setup.Case:
+    """Works for pay."""
+    frame = _table("Ecdat", "Workinghours")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "income": vt.Numeric(-200, 8_000, integer=True),
+        "age": vt.Numeric(18, 65, integer=True),
+        "education": vt.Numeric(0, 17, integer=True),
+        "child5": vt.Numeric(0, 6, integer=True),
+        "child13": vt.Numeric(0, 6, integer=True),
+        "child17": vt.Numeric(0, 6, integer=True),
+        "nonwhite": vt.Numeric(0, 1, integer=True),
+        "owned": vt.Numeric(0, 1, integer=True),
+        "mortgage": vt.Numeric(0, 1, integer=True),
+        "occupation": _levels(frame, "occupation"),
+        "unemp": vt.Numeric(0, 30, integer=True),
+    }
+    return held_out("hours", frame, columns, (frame["hours"] > 0).to_numpy())
+
+
 def _table(package: str, name: str) -> pd.DataFrame:
     """A table of an R package, without its row names."""
     try:
@@ -354,4 +406,7 @@ READERS: dict[str, Callable[[Path], reasons_setup.Case]] = {
     "developers": developers,
     "visits": visits,
     "tumours": tumours,
+    "taxis": taxis,
+    "computers": computers,
+    "hours": hours,
 }

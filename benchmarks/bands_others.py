@@ -26,7 +26,7 @@ SHAPLEY_ROWS = {"adult": 10_000, "acs": 30_000, "diabetes": 15_000}
 RELEASES, PEOPLE = 40, 6
 """The error of a release is much the same for all people: many releases say more than many people. (With 12, the worst of
 270 columns would hold less than 85 % by chance, if all held 95 %.)"""
-OWN_RELEASES, OWN_PEOPLE = 20, 12
+OWN_RELEASES, OWN_PEOPLE = 17, 12
 """Of a pane with its model's reasons, what is the same for all people is measured and taken off."""
 ORDERS = {"acs": 4, "diabetes": 4, "bike": 16}
 DEALS, GROUP_DRAWS, CURVES = 2, 300, 4

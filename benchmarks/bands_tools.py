@@ -97,6 +97,8 @@ SEEN_AGAIN = {
 """And after the next were."""
 SEEN_FRESH = {"reasons": "values are corrected by real rows, for loans and churn"}
 """And after those."""
+SEEN_LATE = {"reasons": "noise on what real rows say is smaller for small columns, for visits"}
+"""And after those."""
 
 
 def seen_before(explainer: str, changes: Mapping[str, str] = SEEN_BEFORE) -> str:

@@ -213,5 +213,6 @@ TABLES: Tables = {
     "bands.again": lambda: explainers("bands_again"),
     "bands.fresh": lambda: explainers("bands_fresh"),
     "bands.late": lambda: explainers("bands_late"),
+    "bands.last": lambda: explainers("bands_last"),
     "bands.how": lambda: how("bands"),
 }

@@ -129,6 +129,7 @@ MEAN_REASONS = MeanReasons(
     schema=SCHEMA,
     players=("age", "sex", "pay"),
     clip=0.25,
+    sizes=DRAW.random(3),
     means=DRAW.normal(size=3),
     stds=DRAW.random(3),
     per_row=DRAW.normal(size=(50, 3)),

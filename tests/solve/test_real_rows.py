@@ -31,6 +31,7 @@ def bought(rows, apart, stds, **changes):
         schema=SCHEMA,
         players=tuple(SCHEMA),
         clip=0.2,
+        sizes=np.ones(4),
         means=per_row.mean(axis=0) - apart,
         stds=np.broadcast_to(stds, 4),
         per_row=per_row,

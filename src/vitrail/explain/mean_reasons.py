@@ -8,7 +8,9 @@ over real rows x of
 
     v(x) = mean over k of the K points of x's own:  psi(z_k, x), scaled down to the clip C where it is longer,
 
-psi_j what player j adds along a random order and its reverse (``solve.coalitions``). Which K of the Q points a row gets, and
+psi_j what player j adds along a random order and its reverse (``solve.coalitions``), over a size a_j of it: with noise the
+same on all numbers of v, a_j the root of the size that sampled rows have makes the noise on all psi_j together least
+(Cauchy-Schwarz), and that on small ones small. Which K of the Q points a row gets, and
 its orders, are hashes of the row's content with a public key. The same mean over sampled rows is free, and the difference of
 the two is the correction (``solve.shapley.real_rows``). For rows of one distribution it is zero on average whatever C is:
 both sides are clipped.
@@ -32,7 +34,7 @@ is looked at (``MOST_ROWS``): more of them would make an error smaller that is a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -56,8 +58,9 @@ PAIRS = 2**14
 """Rows times points of each, where rows are few."""
 MOST_ROWS = 2**15
 CLIPPED, LONGEST, NOISE = 0.05, 2.0, 0.5
-LEAST_CLIP = 1e-6
-"""Of the width of the model's range: a model that is constant on sampled rows has a clip, too."""
+LEAST_CLIP, LEAST_SIZE = 1e-6, 0.1
+"""Of the root of the width of the model's range: a model that is constant on sampled rows has a clip, too. Of the largest
+size: one of a column that hardly moves any sampled row."""
 ORDERS = 2
 EXCESS = 1 / 3
 """What the length that the clip took is multiplied by."""
@@ -77,11 +80,14 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
     points, background = sampled[-n_points:], sampled[:n_rows]
     n_each, rate = max(1, min(n_points, PAIRS // terms.n_rows_public)), min(1.0, MOST_ROWS / terms.n_rows_public)
     chains, at_points = Chains(model, schema, player_numbers(schema, players)), model.predict(schema, points)
-    paired = PairedVectors(terms.schema, terms.target, chains, points, at_points, ORDERS, 0, n_each=n_each)
-    vectors = replace(paired, n_each=n_points).of(background, model.predict(schema, background))
+    given = (terms.schema, terms.target, chains, points, at_points, ORDERS, 0)
+    vectors = PairedVectors(*given, n_each=n_points).of(background, model.predict(schema, background))
     if not np.isfinite(vectors).all():
         raise ModelError(f"{model.name} returns no finite number for a sampled row with some values of another")
-    clip = max(float(np.quantile(norms_of(vectors), 1 - CLIPPED)), LEAST_CLIP * model.width)
+    sizes = np.sqrt((vectors**2).mean(axis=(0, 1)) ** 0.5)
+    sizes = np.maximum(sizes, max(LEAST_SIZE * float(sizes.max()), LEAST_CLIP * math.sqrt(model.width)))
+    paired, vectors = PairedVectors(*given, n_each=n_each, sizes=sizes), vectors / sizes
+    clip = max(float(np.quantile(norms_of(vectors), 1 - CLIPPED)), LEAST_CLIP * math.sqrt(model.width))
     about = list(players.values())
     expected = rows.standard_errors(clipped(vectors, clip).mean(axis=1)[None], about)
     noise = clip * math.hypot(1, EXCESS) * terms.noise_of_mean() / rate
@@ -93,7 +99,7 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
     bound = clip * math.hypot(1, EXCESS) * ROUNDING
     question = sum_question(partial(paired.mean_clipped, clip), len(players) + 1, bound, rate)
     sums = yield Ask(question, 1.0, f"mean reasons of {model.name}")
-    means, sigma = sums.value[:-1] / rows.total, sigma_of(sums)
+    means, sigma = sums.value[:-1] / rows.total, sigma_of(sums)  # of v; in units of the output below
     variances = (sigma**2 + (means * rows.rows_counted.std) ** 2) / rows.total**2
     choice = ((vectors - per_row[:, None]) ** 2).mean(axis=(0, 1)) / n_each
     variances += choice / rows.total + sampling_variance(rate, (per_row**2).mean(axis=0) + choice, rows.total)
@@ -103,10 +109,11 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
         schema=schema,
         players=tuple(players),
         clip=clip,
-        means=means,
-        stds=np.sqrt(variances),
-        per_row=per_row,
-        expected=rows.standard_errors(per_row[None], about)[0],
+        sizes=sizes,
+        means=sizes * means,
+        stds=sizes * np.sqrt(variances),
+        per_row=sizes * per_row,
+        expected=sizes * rows.standard_errors(per_row[None], about)[0],
         excess=float(sums.value[-1]) / EXCESS / rows.total - taken,
         excess_std=sigma / EXCESS / rows.total,
         n_rows_public=terms.n_rows_public,
@@ -133,9 +140,10 @@ def excess(vectors: Floats, clip: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PairedVectors(RowVectors):
-    """The same vectors, of every row to some of the points only: those that a hash of the row names."""
+    """The same vectors over sizes, of every row to some of the points only: those that a hash of the row names."""
 
     n_each: int = 1
+    sizes: Floats | float = 1.0
 
     def of(self, values: Floats, outputs: Floats) -> Floats:
         """(rows, points of each, n) of any rows and their outputs."""
@@ -147,7 +155,7 @@ class PairedVectors(RowVectors):
             which = (first + k) % n_points
             ranks = ranks_of(values, key + self.n_permutations * (k + 1), self.n_permutations, n_players)
             vectors[:, k] = self.chains.contributions(values, outputs, self.points[which], self.point_outputs[which], ranks)
-        return vectors
+        return np.asarray(vectors / self.sizes)
 
     def mean_clipped(self, clip: float, block: Block) -> Floats:
         """(rows, players + 1): NaN where the model failed on the way, so that the row counts zero."""

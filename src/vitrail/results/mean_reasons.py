@@ -30,7 +30,9 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
     players : tuple of str
         What the values are of: columns, and declared groups of columns.
     clip : float
-        The longest that one vector may be, in units of the model's output.
+        The longest that one vector may be.
+    sizes : array (players,)
+        What numbers of a vector were divided by before.
     means : array (players,)
         Over private rows and points, noisy.
     stds : array (players,)
@@ -41,8 +43,8 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
         How far means of these rows may be off by what is known of sampled rows (``PrivateRows.standard_errors``): every
         explanation asks for it.
     excess, excess_std : float
-        By how much more the clip took from vectors of private rows than from those of sampled ones, in length, noisy, and
-        the standard deviation of that noise.
+        By how much more the clip took from vectors of private rows than from those of sampled ones, in their length, noisy,
+        and the standard deviation of that noise.
     n_rows_public : int
         The declared row count.
     cost : Cost
@@ -56,6 +58,7 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
     schema: Schema
     players: tuple[str, ...]
     clip: float
+    sizes: Floats
     means: Floats
     stds: Floats
     per_row: Floats
@@ -69,7 +72,7 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
     def __post_init__(self) -> None:
         self._check_fields("mean reasons")
         n_players = len(self.players)
-        self._freeze((n_players,), "means", "stds", "expected")
+        self._freeze((n_players,), "sizes", "means", "stds", "expected")
         self._fix(per_row=frozen_numbers(self.per_row, (None, n_players), "per_row"))
 
     def mirrored(self) -> MeanReasons:
@@ -79,5 +82,10 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
     def check_read(self) -> None:
         """Refuse errors that nothing can be weighed by."""
         amounts = (self.clip, self.excess_std, self.n_rows_public)
-        if not (all(0 < amount < math.inf for amount in amounts) and (self.stds > 0).all() and math.isfinite(self.excess)):
+        if not (
+            all(0 < amount < math.inf for amount in amounts)
+            and (self.stds > 0).all()
+            and (self.sizes > 0).all()
+            and math.isfinite(self.excess)
+        ):
             raise InvalidInput("its clip, its errors or its row count are no positive numbers")

@@ -11,7 +11,7 @@ variate. What the sampled rows are off by in V is taken off; left are
 - *what was seen and not corrected*, (1 - a_j)^2 u_j, with u_j = c_j^2 - s_j^2 - e_j^2 where that is above zero and e_j what
   standard errors expect of c_j without s_j. What a model knows by heart is in no standard error, and in u;
 - *what the clip took* from vectors of real rows more than from those of sampled ones: its length was bought, and is
-  divided between players as the squares of V_j are.
+  divided between players as the squares of their numbers are.
 
 a_j = (e_j^2 + w_j) / (e_j^2 + w_j + s_j^2), w_j = c_j^2 - (3 s_j)^2 - e_j^2 where that is above zero: as noise grows, values
 go back to those on sampled rows, and what noise alone makes of c_j moves none (in one of 370 numbers, if noise is all).
@@ -91,9 +91,9 @@ class RealRows:
 
     def _taken(self) -> Floats:
         """Squares of what the clip took from real rows beyond what it took from sampled ones."""
-        squares = (self.per_row**2).mean(axis=0)
+        squares = ((self.per_row / self.bought.sizes) ** 2).mean(axis=0)
         more = max(0.0, self.bought.excess) ** 2 - self.bought.excess_std**2
-        return np.asarray(max(0.0, more) * squares / max(float(squares.sum()), 1e-300))
+        return np.asarray(max(0.0, more) * self.bought.sizes**2 * squares / max(float(squares.sum()), 1e-300))
 
     def standard_errors(self, per_row: Floats) -> Floats:
         """Of corrected values: means over the rows of (points, rows, players), less the correction."""
