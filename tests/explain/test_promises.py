@@ -188,7 +188,8 @@ def test_every_part_of_a_pane_covers_the_rows_that_its_curves_are_drawn_with() -
             assert found.guarantee.basis == rows.guarantee.basis | found.guarantee.basis
         for explained in (pane.local(POINT), pane.counterfactual(POINT)):
             assert explained.guarantee == pane.guarantee
-        parts = (rows, report, pane.synopsis, pane._part("counterfactual"))
+        assert pane.mean_reasons.guarantee.basis == rows.guarantee.basis | pane.mean_reasons.guarantee.basis
+        parts = (rows, pane.mean_reasons, report, pane.synopsis, pane._part("counterfactual"))
         assert Basis.union(part.guarantee.behind for part in parts).cost == pane.cost
         assert f"epsilon = {rounded_up(report.guarantee.epsilon)}" in report._repr_html_()
 

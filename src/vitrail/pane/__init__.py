@@ -12,7 +12,7 @@ Examples
 >>> model = vt.Model(lambda x: 0.2 + 0.5 * x[:, 0] + 0.2 * x[:, 2], range=(0, 1), name="risk")
 >>> quote = data.quote(vt.pane.PaneExplainer(data, model), epsilon=1.0)
 >>> quote.fits, quote.result.parts
-(True, ('rows', 'pdp', 'ale', 'importance'))
+(True, ('rows', 'reasons', 'pdp', 'ale', 'importance'))
 """
 
 from __future__ import annotations

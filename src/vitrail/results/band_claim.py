@@ -10,9 +10,9 @@ standard deviation that is computed, not estimated. What clipping took from the 
 *95 %, measured*: they held at the bars of the protocol (93 % over all columns, 85 % in the worst column of all) wherever
 they were measured, also on data that nobody had looked at (docs/bands.md; benchmarks/results/bands.json and the files named
 bands_*.json). tests/test_measured_claims.py compares.
-*Not calibrated*: what misses a bar somewhere (docs/bands.md says where and by how much): reasons on private rows, by far
-where a model knows its training rows by heart, and local lines on rows sampled from private tables (``fit(kind="rows")``)
-where columns measure the same; and what no benchmark has measured: pairs of columns, values as released
+*Not calibrated*: what misses a bar somewhere (docs/bands.md says where and by how much): reasons of a pane's model, in one
+column of one table; reasons of any other model on private rows, by far where it knows its training rows by heart; local
+lines on rows sampled from private tables (``fit(kind="rows")``) where columns measure the same; and what no benchmark has measured: pairs of columns, values as released
 (``estimate="plain"``), results that lean on histograms and not on private rows, local lines of another weight, of hard
 labels or seen through a view.
 """
