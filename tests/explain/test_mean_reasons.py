@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError
-from vitrail.explain.mean_reasons import PairedVectors, clipped, mean_reasons_recipe
+from vitrail.explain.mean_reasons import PairedVectors, clipped, mean_reasons_recipe, share_alike
 from vitrail.explain.recipe import Terms, drive
 from vitrail.solve.coalitions import Chains
 from vitrail.vault.public_facts import PublicFacts
@@ -229,6 +229,17 @@ def test_the_noise_is_that_of_the_clip(neighbours):
     assert released[0].sigma == pytest.approx(sigma, rel=1e-6)
     assert (made.stds / made.sizes).min() >= sigma / rows.total * (1 - 1e-6)
     assert type(made).from_bytes(made.to_bytes()) == made
+
+
+@pytest.mark.usefixtures("planted_noise")
+def test_rows_that_are_alike_do_not_all_hang_on_one_point():
+    """Half of the rows are one: with one point each, the mean over points would be half that of a single one."""
+    rows = {name: np.where(np.arange(N_ROWS) % 2 == 0, 0.0, ROWS[name]) for name in ROWS}
+    product = vt.Model(lambda x: x[:, 0] * x[:, 1], range=(0, 1), name="product")
+    made = vt.release(opened(rows), product, mu=5.0, parts=["rows", "reasons"])
+    assert share_alike(made.private_rows.sampled) == pytest.approx(0.25, abs=0.05)
+    found = made.mean_reasons
+    assert (np.abs(found.per_row.mean(axis=0) - found.means) < 4 * np.hypot(found.stds, found.expected)).all()
 
 
 def test_reasons_go_with_rows():

@@ -27,7 +27,9 @@ tests/audit/test_mean_reasons_audit.py.
 than that, and a clip takes some of the very thing that is asked about; so C is up to ``LONGEST`` times C_1, as far as the
 noise on a mean stays below ``NOISE`` of what the correction is expected to be, over all players. (Chosen on loans and
 Framingham.) How much more the clip took from real rows than from sampled ones is seen from e, and in the bands. *K* is 1
-where rows are many, and more where few: then the choice of points would be as large as the noise. Of very many rows a sample
+where rows are many, and more where few: then the choice of points would be as large as the noise. Rows that are alike make
+the same choice (of HELOC's, one in twenty has nothing but codes), so that few are those of which few are different, by how
+often two sampled rows are alike. Of very many rows a sample
 is looked at (``MOST_ROWS``): more of them would make an error smaller that is already below that of what is a person's own.
 """
 
@@ -78,7 +80,8 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
     n_rows = max(1, min(BACKGROUND, terms.public_rows // (n_points * ORDERS * len(players))))
     sampled = np.ascontiguousarray(rows.sampled[:, [rows.schema.column_index(name) for name in schema]])
     points, background = sampled[-n_points:], sampled[:n_rows]
-    n_each, rate = max(1, min(n_points, PAIRS // terms.n_rows_public)), min(1.0, MOST_ROWS / terms.n_rows_public)
+    alike = max(1 / terms.n_rows_public, share_alike(sampled))
+    n_each, rate = max(1, min(n_points, int(PAIRS * alike))), min(1.0, MOST_ROWS / terms.n_rows_public)
     chains, at_points = Chains(model, schema, player_numbers(schema, players)), model.predict(schema, points)
     given = (terms.schema, terms.target, chains, points, at_points, ORDERS, 0)
     vectors = PairedVectors(*given, n_each=n_points).of(background, model.predict(schema, background))
@@ -102,7 +105,7 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
     means, sigma = sums.value[:-1] / rows.total, sigma_of(sums)  # of v; in units of the output below
     variances = (sigma**2 + (means * rows.rows_counted.std) ** 2) / rows.total**2
     choice = ((vectors - per_row[:, None]) ** 2).mean(axis=(0, 1)) / n_each
-    variances += choice / rows.total + sampling_variance(rate, (per_row**2).mean(axis=0) + choice, rows.total)
+    variances += choice * alike + sampling_variance(rate, (per_row**2).mean(axis=0) + choice, rows.total)
     return MeanReasons(
         dataset=terms.dataset,
         model=model.name,
@@ -120,6 +123,18 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
         cost=sums.cost,
         guarantee=terms.promise(rows, sums),
     )
+
+
+def share_alike(rows: Floats) -> float:
+    """Of all pairs of rows, how many are of two rows that are alike.
+
+    Examples
+    --------
+    >>> share_alike(np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 2.0], [4.0, 2.0]])) == 1 / 6
+    True
+    """
+    counts = np.unique(row_hashes(rows, 0), return_counts=True)[1]
+    return float((counts * (counts - 1)).sum()) / max(1, len(rows) * (len(rows) - 1))
 
 
 def clipped(vectors: Floats, clip: float) -> Floats:
