@@ -201,6 +201,15 @@ def test_a_correction_is_of_one_model_one_scale_and_the_declared_players():
     assert not is_corrected(model=vt.Model(lambda x: x[:, 0], range=(0, 1), name="third"))
 
 
+def test_another_function_of_the_same_name_is_not_corrected():
+    """A function has no content to compare, but it has outputs for the pane's rows."""
+    one, other = (vt.Model(lambda x, w=w: w * x[:, 0] + 0.1 * x[:, 1], range=(0, 1)) for w in (0.2, 0.6))
+    assert one.name == other.name
+    pane = vt.release(opened(ROWS), one, mu=2.0, parts=["rows", "reasons"])
+    for model, corrected in ((one, True), (other, False)):
+        assert any("held against the real rows" in note for note in pane.local(PERSON, model=model).notes) is corrected
+
+
 @pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("background", [1, 100, 1024, 4096])
 def test_any_number_of_sampled_rows_may_be_the_background(background):
@@ -255,6 +264,21 @@ def test_a_model_that_fails_on_sampled_rows_is_told_before_anything_is_charged()
     with pytest.raises(ModelError):
         vt.release(data, broken, mu=1.0, parts=["rows", "reasons"])
     assert data.budget.spent == vt.Cost()
+
+
+def test_a_model_that_fails_on_some_rows_does_not_cost_the_pane():
+    """Rows are paid for before a sampled one is met that it fails on: that row counts zero, as a real one does."""
+    data = opened(ROWS)
+    rows = vt.private_rows(data, mu=2.0)
+    bad = rows.sampled[:50, 0]  # no public probe has these
+    gap = vt.Model(lambda x: np.where(np.isin(x[:, 0], bad), np.nan, x[:, 1]), range=(0, 1), name="gap")
+
+    def answer(ask, units, step):
+        return data.ask(ask.question, mu=math.sqrt(units / 1e12))
+
+    made = drive(mean_reasons_recipe(Terms.of(data, 0.5), gap, rows), 250_000_000_000, answer)
+    assert (made.per_row[:50] == 0).all()
+    assert made.per_row[50:].any(axis=1).mean() > 0.9
 
 
 def test_many_rows_are_sampled(monkeypatch):

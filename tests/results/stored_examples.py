@@ -133,6 +133,7 @@ MEAN_REASONS = MeanReasons(
     means=DRAW.normal(size=3),
     stds=DRAW.random(3),
     per_row=DRAW.normal(size=(50, 3)),
+    outputs=DRAW.random(50),
     expected=DRAW.random(3),
     excess=-0.01,
     excess_std=0.02,

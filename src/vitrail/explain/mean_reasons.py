@@ -10,10 +10,9 @@ over real rows x of
 
 psi_j what player j adds along a random order and its reverse (``solve.coalitions``), over a size a_j of it: with noise the
 same on all numbers of v, a_j the root of the size that sampled rows have makes the noise on all psi_j together least
-(Cauchy-Schwarz), and that on small ones small. Which K of the Q points a row gets, and
-its orders, are hashes of the row's content with a public key. The same mean over sampled rows is free, and the difference of
-the two is the correction (``solve.shapley.real_rows``). For rows of one distribution it is zero on average whatever C is:
-both sides are clipped.
+(Cauchy-Schwarz), and that on small ones small. Which K of the Q points a row gets, and its orders, are hashes of the row's
+content with a public key. The same mean over sampled rows is free, and the difference of the two is the correction
+(``solve.shapley.real_rows``). For rows of one distribution it is zero on average whatever C is: both sides are clipped.
 
 With it comes one number more, e(x) / 3: the mean over k of how much longer than C psi was, counted up to C.
 
@@ -28,9 +27,9 @@ than that, and a clip takes some of the very thing that is asked about; so C is 
 noise on a mean stays below ``NOISE`` of what the correction is expected to be, over all players. (Chosen on loans and
 Framingham.) How much more the clip took from real rows than from sampled ones is seen from e, and in the bands. *K* is 1
 where rows are many, and more where few: then the choice of points would be as large as the noise. Rows that are alike make
-the same choice (of HELOC's, one in twenty has nothing but codes), so that few are those of which few are different, by how
-often two sampled rows are alike. Of very many rows a sample
-is looked at (``MOST_ROWS``): more of them would make an error smaller that is already below that of what is a person's own.
+the same choice (of HELOC's hundreds have nothing but codes), so that few are those of which few are different, by how often
+two sampled rows are alike. Of very many rows a sample is looked at (``MOST_ROWS``): more of them would make an error smaller
+that is already below that of what is a person's own.
 """
 
 from __future__ import annotations
@@ -84,9 +83,12 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
     n_each, rate = max(1, min(n_points, int(PAIRS * alike))), min(1.0, MOST_ROWS / terms.n_rows_public)
     chains, at_points = Chains(model, schema, player_numbers(schema, players)), model.predict(schema, points)
     given = (terms.schema, terms.target, chains, points, at_points, ORDERS, 0)
-    vectors = PairedVectors(*given, n_each=n_points).of(background, model.predict(schema, background))
-    if not np.isfinite(vectors).all():
-        raise ModelError(f"{model.name} returns no finite number for a sampled row with some values of another")
+    outputs = model.predict(schema, background)
+    vectors = PairedVectors(*given, n_each=n_points).of(background, outputs)
+    failed = ~np.isfinite(vectors).all(axis=(1, 2))
+    if failed.all():
+        raise ModelError(f"{model.name} returns no finite number for any sampled row with some values of another")
+    vectors[failed] = 0.0  # as real rows are
     sizes = np.sqrt((vectors**2).mean(axis=(0, 1)) ** 0.5)
     sizes = np.maximum(sizes, max(LEAST_SIZE * float(sizes.max()), LEAST_CLIP * math.sqrt(model.width)))
     paired, vectors = PairedVectors(*given, n_each=n_each, sizes=sizes), vectors / sizes
@@ -116,6 +118,7 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
         means=sizes * means,
         stds=sizes * np.sqrt(variances),
         per_row=sizes * per_row,
+        outputs=np.where(failed, 0.0, outputs),
         expected=sizes * rows.standard_errors(per_row[None], about)[0],
         excess=float(sums.value[-1]) / EXCESS / rows.total - taken,
         excess_std=sigma / EXCESS / rows.total,

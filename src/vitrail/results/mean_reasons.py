@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from .._types import Floats
 from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
@@ -12,6 +14,9 @@ from ..errors import InvalidInput
 from ..schema import Schema
 from .base import Stored
 from .checks import frozen_numbers
+
+SAME = 1e-6
+"""Of their size: outputs that differ by less are the same, on another machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +44,8 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
         Of their errors: noise, and the choice of points for each row.
     per_row : array (rows, players)
         Of the first sampled rows, each the mean over all points.
+    outputs : array (rows,)
+        Of the model for those rows: by them a reader knows whether it holds the same model, also one without content.
     expected : array (players,)
         How far means of these rows may be off by what is known of sampled rows (``PrivateRows.standard_errors``): every
         explanation asks for it.
@@ -62,6 +69,7 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
     means: Floats
     stds: Floats
     per_row: Floats
+    outputs: Floats
     expected: Floats
     excess: float
     excess_std: float
@@ -74,10 +82,17 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
         n_players = len(self.players)
         self._freeze((n_players,), "sizes", "means", "stds", "expected")
         self._fix(per_row=frozen_numbers(self.per_row, (None, n_players), "per_row"))
+        self._freeze((len(self.per_row),), "outputs")
 
     def mirrored(self) -> MeanReasons:
         """Of the other class, where a predictor has two: what speaks for one speaks against the other by as much."""
-        return replace(self, means=-self.means, per_row=-self.per_row)
+        return replace(self, means=-self.means, per_row=-self.per_row, outputs=-self.outputs)
+
+    def is_about(self, outputs: Floats) -> bool:
+        """Whether a model with these outputs for the first sampled rows is this one, or this one plus a constant."""
+        n_rows = min(len(outputs), len(self.outputs))
+        apart = outputs[:n_rows] - self.outputs[:n_rows]
+        return bool(np.ptp(apart) <= SAME * max(float(np.ptp(self.outputs)), float(np.abs(self.outputs).max())))
 
     def check_read(self) -> None:
         """Refuse errors that nothing can be weighed by."""

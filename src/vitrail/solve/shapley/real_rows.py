@@ -18,7 +18,7 @@ go back to those on sampled rows, and what noise alone makes of c_j moves none (
 
 *Bands by what they should have held.* c_j was expected to be of size sqrt(e_j^2 + s_j^2), and is known: the mean of
 t_j^2 = c_j^2 / (e_j^2 + s_j^2) over players says by how much standard errors are too small or too large on these rows, for
-this model. The first of the three above is multiplied by that, with ``BEFOREHAND`` players that were as expected put to
+this model. The first of those above is multiplied by that, with ``BEFOREHAND`` players that were as expected put to
 them, and never by less than ``LEAST``. Both were chosen on Adult, Framingham, Bike and Diabetes.
 
 Weights are the same for everybody, so the mean output that values start from is, too. All of it is post-processing.

@@ -88,7 +88,9 @@ def explain_on_rows(
     found = shapley_of_outputs(models, schema, raw, background, players=players, scale=scale, method=method)
     groups = players_of(schema, players)
     about, points = list(groups.values()), shown_points(schema, raw, groups)
-    real = {number: RealRows(rows, means, about, len(background)) for number, means in (bought or {}).items()}
+    # A bare function is known by its name alone, and another one may have the same.
+    same = {n: means for n, means in (bought or {}).items() if means.is_about(found[n].row_outputs)}
+    real = {number: RealRows(rows, means, about, len(background)) for number, means in same.items()}
     return [_attribution(each, points, rows, groups, real.get(n), bands=bands) for n, each in enumerate(found)]
 
 
