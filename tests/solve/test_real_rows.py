@@ -7,7 +7,8 @@ import pytest
 
 import vitrail as vt
 from vitrail.results.mean_reasons import MeanReasons
-from vitrail.solve.shapley.real_rows import BEFOREHAND, LEAST, RealRows
+from vitrail.solve.shapley import real_rows
+from vitrail.solve.shapley.real_rows import BEFOREHAND, LEAST, OF_SPREAD, RealRows
 
 N_ROWS = 20_000
 SCHEMA = vt.Schema({name: vt.Numeric(0, 1) for name in "abcd"})
@@ -62,6 +63,35 @@ def test_what_noise_may_have_made_of_it_is_not(rows, chance):
     assert np.abs(found.taken_off).max() < 1e-3
     expected = max(0.0, chance**2 - 1) * 0.01
     assert found.squares == pytest.approx(np.full(4, expected), rel=0.01, abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def share_held(rows):
+    """Of draws in which sampled rows are off by ``off`` standard deviations of the noise, how many bands hold that."""
+    given = bought(rows, np.zeros(4), 1e-9)
+    stds = OF_SPREAD * np.sqrt((given.per_row**2).mean(axis=0)) / 1.5
+    given = replace(given, stds=stds, expected=np.full(4, 1e-9))  # standard errors know nothing of it
+
+    def share(off, n_draws=400):
+        held = []
+        for noise in np.random.default_rng(0).normal(size=(n_draws, 4)):
+            means = given.per_row.mean(axis=0) - (off + noise) * stds
+            found = RealRows(rows, replace(given, means=means), ABOUT, 1024).correction
+            held.append(np.abs(found.taken_off - off * stds) <= 1.96 * np.sqrt(found.squares))
+        return np.mean(held)
+
+    return share
+
+
+@pytest.mark.parametrize("off", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 6.0])
+def test_what_noise_hides_is_in_the_bands_whatever_its_size(share_held, off):
+    """Standard errors of nothing: the bar of the worst column, for any error that a release cannot show."""
+    assert share_held(off) >= 0.85
+
+
+def test_bands_that_leave_it_out_miss_what_is_as_large_as_the_noise(share_held, monkeypatch):
+    monkeypatch.setattr(real_rows, "HIDDEN", 0.0)
+    assert share_held(1.0) < 0.6
 
 
 def test_bands_grow_by_what_standard_errors_did_not_expect(rows):
