@@ -5,12 +5,9 @@
     python benchmarks/bands.py --data FOLDER --quick                # one dataset, few draws; writes nothing
     python benchmarks/bands.py --data FOLDER --resume               # keep parts that an earlier run finished
     python benchmarks/bands.py --data FOLDER --only reasons --cases compas german --epsilons .3 3    # a look; writes nothing
-    python benchmarks/bands.py --data FOLDER --elsewhere            # data outside the protocol; results/bands_elsewhere.json
-    python benchmarks/bands.py --data FOLDER --unseen               # data nobody had looked at; results/bands_unseen.json
-    python benchmarks/bands.py --data FOLDER --again                # the same after changes made for those; bands_again.json
-    python benchmarks/bands.py --data FOLDER --fresh                # and after changes made for these; bands_fresh.json
-    python benchmarks/bands.py --data FOLDER --late                 # and after those; bands_late.json
-    python benchmarks/bands.py --data FOLDER --last                 # and after those; bands_last.json
+    python benchmarks/bands.py --data FOLDER --people               # tables outside the protocol: results/bands_people.json
+
+Sets of such tables are those of ``SETS`` in bands_data.py, each chosen when something had been changed for the last.
 
 A band claims to hold what the same explainer, with its public settings, would have found from the same rows without noise,
 and without shrinkage or clipping. Parts count how often that is so (bands_tools.py) on the cases of bands_setup.py: local
@@ -26,9 +23,9 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from bands_data import AGAIN, ELSEWHERE, FRESH, LAST, LATE, READERS, UNSEEN
+from bands_data import READERS, SETS
 from bands_setup import EPSILONS, JUDGED, Bench
-from bands_tools import SEEN_AGAIN, SEEN_FRESH, SEEN_LATE, keys_of, seen_before, seen_elsewhere
+from bands_tools import keys_of, looked_at
 from datasets import data_folder
 from local_setup import DELTA, Cache
 from running import Benchmark, Figure, Part, options_of, run
@@ -67,12 +64,12 @@ def measured(name: str, module: str) -> Callable[[Bench], Part]:
     return lambda bench: getattr(import_module(module), name)(bench)
 
 
-def measured_outside(name: str, module: str, known: Callable[[str], str]) -> Callable[[Bench], Part]:
-    """The same, with what is known of the data outside the protocol."""
+def measured_outside(name: str, module: str, tables: str) -> Callable[[Bench], Part]:
+    """The same, with what is known of a set of tables outside the protocol."""
 
     def measure(bench: Bench) -> Part:
         part = measured(name, module)(bench)
-        return replace(part, how=known(name))
+        return replace(part, how=looked_at(tables, name))
 
     return measure
 
@@ -93,41 +90,28 @@ BENCHMARK = Benchmark[Bench](
 OTHERS = {name: module for name, module in PARTS.items() if not name.startswith("false_clear")}
 
 
-def outside(name: str, data: tuple[str, ...], known: Callable[[str], str]) -> Benchmark[Bench]:
-    """The same parts on data outside the protocol."""
+def outside(tables: str) -> Benchmark[Bench]:
+    """The same parts on a set of tables outside the protocol."""
     return Benchmark[Bench](
-        name=f"bands_{name}",
-        script=f"benchmarks/bands.py --{name}",
+        name=f"bands_{tables}",
+        script=f"benchmarks/bands.py --{tables}",
         quick=BENCHMARK.quick,
-        facts={**BENCHMARK.facts, "data": list(data), "parts": "as those of bands.json, which says how"},
+        facts={**BENCHMARK.facts, "data": list(SETS[tables]), "parts": "as those of bands.json, which says how"},
         partial=True,
         figures={
-            part: Figure(measured_outside(part, module, known), keys(part), needs=module) for part, module in OTHERS.items()
+            part: Figure(measured_outside(part, module, tables), keys(part), needs=module) for part, module in OTHERS.items()
         },
     )
 
 
-BENCHMARK_ELSEWHERE = outside("elsewhere", ELSEWHERE, seen_elsewhere)
-BENCHMARK_UNSEEN = outside("unseen", UNSEEN, seen_before)
-BENCHMARK_AGAIN = outside("again", AGAIN, lambda part: seen_before(part, SEEN_AGAIN))
-BENCHMARK_FRESH = outside("fresh", FRESH, lambda part: seen_before(part, SEEN_FRESH))
-BENCHMARK_LATE = outside("late", LATE, lambda part: seen_before(part, SEEN_LATE))
-BENCHMARK_LAST = outside("last", LAST, lambda part: seen_before(part, {}))
-OUTSIDE = {
-    "elsewhere": (ELSEWHERE, BENCHMARK_ELSEWHERE),
-    "unseen": (UNSEEN, BENCHMARK_UNSEEN),
-    "again": (AGAIN, BENCHMARK_AGAIN),
-    "fresh": (FRESH, BENCHMARK_FRESH),
-    "late": (LATE, BENCHMARK_LATE),
-    "last": (LAST, BENCHMARK_LAST),
-}
+OUTSIDE = {tables: outside(tables) for tables in SETS}
 
 
 def bench_of(options: argparse.Namespace) -> Bench:
     """The whole protocol, or what was asked for."""
     options.cache.mkdir(parents=True, exist_ok=True)
     small = options.quick and not options.look
-    whole = next((data for name, (data, _) in OUTSIDE.items() if getattr(options, name)), JUDGED)
+    whole = SETS[options.tables] if options.tables else JUDGED
     return Bench(
         data_folder(options.data),
         Cache(Path(options.cache)),
@@ -141,14 +125,14 @@ def main() -> None:
     parser = options_of(BENCHMARK, __doc__)
     parser.add_argument("--cases", nargs="*", choices=list(READERS), help="only these data; nothing is written")
     parser.add_argument("--epsilons", nargs="*", type=float, help="only these prices; nothing is written")
-    for name, (data, benchmark) in OUTSIDE.items():
-        parser.add_argument(f"--{name}", action="store_true", help=f"{', '.join(data)}: writes {benchmark.name}.json")
+    one_of = parser.add_mutually_exclusive_group()
+    for tables, data in SETS.items():
+        shown = f"{', '.join(data)}: writes bands_{tables}.json"
+        one_of.add_argument(f"--{tables}", dest="tables", action="store_const", const=tables, help=shown)
     options = parser.parse_args()
     options.look = bool(options.cases or options.epsilons) and not options.quick
     options.quick = options.quick or options.look  # kept apart from the parts that count
-    run(
-        next((benchmark for name, (_, benchmark) in OUTSIDE.items() if getattr(options, name)), BENCHMARK), options, bench_of
-    )
+    run(OUTSIDE[options.tables] if options.tables else BENCHMARK, options, bench_of)
 
 
 if __name__ == "__main__":

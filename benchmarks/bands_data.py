@@ -34,6 +34,12 @@ what they are (insurance, benefits, accidents) and for having some thousands of 
 - *taxis*: who gave no tip (modeldata, "taxi").
 - *computers*: whether one costs more than 2 144 dollars, the median (Ecdat, "Computers").
 - *hours*: which wives work for pay (Ecdat, "Workinghours").
+
+``PEOPLE``, when reasons were changed for those (law, illness, schooling):
+
+- *arrests*: who was not released with a summons after an arrest for marijuana (carData, "Arrests").
+- *hearts*: who died of a heart attack (DAAG, "monica"); where a person could not be asked, many columns say so together.
+- *colleges*: which pupils went to college (AER, "CollegeDistance").
 """
 
 from __future__ import annotations
@@ -55,6 +61,17 @@ AGAIN = ("insurance", "benefits", "crashes")
 FRESH = ("loans", "churn", "pensions")
 LATE = ("developers", "visits", "tumours")
 LAST = ("taxis", "computers", "hours")
+PEOPLE = ("arrests", "hearts", "colleges")
+SETS = {
+    "elsewhere": ELSEWHERE,
+    "unseen": UNSEEN,
+    "again": AGAIN,
+    "fresh": FRESH,
+    "late": LATE,
+    "last": LAST,
+    "people": PEOPLE,
+}
+"""Outside the protocol, in the order in which they were chosen."""
 ACS_ROWS, DIABETES_ROWS = 100_000, 30_000
 """Drawn once with seed 0. Of Diabetes 130 because one pass of Shapley chains takes a thousand predictions per row."""
 
@@ -370,6 +387,43 @@ def hours(_: Path) -> reasons_setup.Case:
     return held_out("hours", frame, columns, (frame["hours"] > 0).to_numpy())
 
 
+def arrests(_: Path) -> reasons_setup.Case:
+    """Not released with a summons."""
+    frame = _table("carData", "Arrests")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "year": vt.Numeric(1997, 2002, integer=True),
+        "age": vt.Numeric(10, 70, integer=True),
+        "checks": vt.Numeric(0, 6, integer=True),
+    }
+    columns |= {name: _levels(frame, name) for name in frame.columns.drop("released") if name not in columns}
+    return held_out("arrests", frame, columns, (frame["released"] == "No").to_numpy())
+
+
+def hearts(_: Path) -> reasons_setup.Case:
+    """Died."""
+    frame = _table("DAAG", "monica")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "age": vt.Numeric(35, 69, integer=True),
+        "yronset": vt.Numeric(85, 93, integer=True),
+    }
+    columns |= {name: _levels(frame, name) for name in frame.columns.drop("outcome") if name not in columns}
+    return held_out("hearts", frame, columns, (frame["outcome"] == "dead").to_numpy())
+
+
+def colleges(_: Path) -> reasons_setup.Case:
+    """More than twelve years of education."""
+    frame = _table("AER", "CollegeDistance")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "score": vt.Numeric(0, 100),
+        "unemp": vt.Numeric(0, 30),
+        "wage": vt.Numeric(5, 15),
+        "distance": vt.Numeric(0, 20),
+        "tuition": vt.Numeric(0, 2),
+    }
+    columns |= {name: _levels(frame, name) for name in frame.columns.drop("education") if name not in columns}
+    return held_out("colleges", frame, columns, (frame["education"] > 12).to_numpy())
+
+
 def _table(package: str, name: str) -> pd.DataFrame:
     """A table of an R package, without its row names."""
     try:
@@ -409,4 +463,7 @@ READERS: dict[str, Callable[[Path], reasons_setup.Case]] = {
     "taxis": taxis,
     "computers": computers,
     "hours": hours,
+    "arrests": arrests,
+    "hearts": hearts,
+    "colleges": colleges,
 }

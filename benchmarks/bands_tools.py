@@ -13,7 +13,7 @@ columns with at least 200 pairs count.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -53,22 +53,6 @@ SEEN = {
 """Judged data that were looked at, now or before, while an explainer or its constants were chosen."""
 
 
-SEEN_ELSEWHERE = {
-    "ale": "its clips, long before",
-    "importance": "how much models remember (combined_scores), long before",
-    "pdp": "how far a whole curve may be lifted, after it had failed there",
-    "reasons": "the noise of linked columns' tables, after they had failed there without it",
-    "reasons_any": "the noise of linked columns' tables, after they had failed there without it",
-}
-"""Constants for which data outside the protocol were looked at."""
-
-
-def seen_elsewhere(explainer: str) -> str:
-    """Whether data outside the protocol judge an explainer."""
-    what = SEEN_ELSEWHERE.get(explainer)
-    return f"looked at for {what}" if what else "nobody had looked at these data for this explainer"
-
-
 LOCAL_CHANGES = (
     "the covariance without a prior and what other columns leave open, for COMPAS; the first was made wider by a quarter "
     "after diamonds (which held 95.7 % and 85.5 %)"
@@ -78,33 +62,44 @@ EFFECT_CHANGES = (
     "where a clip may have taken something, for diamonds; noise of single values in the middle of curves, for light chains; "
     "bands wider by a twelfth, for Framingham"
 )
-SEEN_BEFORE = {
-    "local_statistics": LOCAL_CHANGES,
-    "local_moments": LOCAL_CHANGES,
-    "reasons": "what unlinked columns have in common, for light chains; the correction by real rows, with looks at diamonds",
-    "reasons_any": "what unlinked columns have in common, for light chains",
-    "local_rows": "what unlinked columns have in common, for light chains and Bike",
-    "local_enhanced": STREAM_CHANGES,
-    "local_adaptive": STREAM_CHANGES,
-    "ale": EFFECT_CHANGES,
+PAIR_CHANGES = "what unlinked columns have in common, for light chains"
+HIDDEN_CHANGES = "what noise hides of the difference to real rows, for computers"
+LOOKED_AT = {
+    "elsewhere": {
+        "ale": "its clips, long before",
+        "importance": "how much models remember (combined_scores), long before",
+        "pdp": "how far a whole curve may be lifted, after it had failed there",
+        "reasons": f"alike rows meet all points, after they had failed there; {HIDDEN_CHANGES} and for this",
+        "reasons_any": "the noise of linked columns' tables, after they had failed there without it",
+    },
+    "unseen": {
+        "local_statistics": LOCAL_CHANGES,
+        "local_moments": LOCAL_CHANGES,
+        "reasons": f"{PAIR_CHANGES}; the correction by real rows, with looks at diamonds; {HIDDEN_CHANGES}",
+        "reasons_any": PAIR_CHANGES,
+        "local_rows": f"{PAIR_CHANGES} and Bike",
+        "local_enhanced": STREAM_CHANGES,
+        "local_adaptive": STREAM_CHANGES,
+        "ale": EFFECT_CHANGES,
+    },
+    "again": {
+        "reasons": f"pairs of columns that noise hides, for insurance; {HIDDEN_CHANGES}",
+        "reasons_any": "pairs of columns that noise hides, for insurance",
+        "local_rows": "rows have weights for unlinked columns, for Bike and light chains; hidden pairs, for insurance",
+    },
+    "fresh": {"reasons": f"values are corrected by real rows, for loans and churn; {HIDDEN_CHANGES}"},
+    "late": {"reasons": f"noise on what real rows say is smaller for small columns, for visits; {HIDDEN_CHANGES}"},
+    "last": {"reasons": HIDDEN_CHANGES},
 }
-"""What was changed after data that nobody had looked at were measured a first time."""
-SEEN_AGAIN = {
-    "reasons": "pairs of columns that noise hides, for insurance",
-    "reasons_any": "pairs of columns that noise hides, for insurance",
-    "local_rows": "rows have weights for unlinked columns, for Bike and light chains; pairs that noise hides, for insurance",
-}
-"""And after the next were."""
-SEEN_FRESH = {"reasons": "values are corrected by real rows, for loans and churn"}
-"""And after those."""
-SEEN_LATE = {"reasons": "noise on what real rows say is smaller for small columns, for visits"}
-"""And after those."""
+"""By the set of tables: for what an explainer was changed, or a constant chosen, after a look at one of them."""
 
 
-def seen_before(explainer: str, changes: Mapping[str, str] = SEEN_BEFORE) -> str:
-    """Whether data that nobody had looked at still judge an explainer."""
-    what = changes.get(explainer)
-    return f"measured again after a change: {what}" if what else "nobody had looked at these data"
+def looked_at(tables: str, explainer: str) -> str:
+    """Whether a set of tables outside the protocol judges an explainer."""
+    what = LOOKED_AT.get(tables, {}).get(explainer)
+    if what is None:
+        return "nobody had looked at these data for this explainer"
+    return f"measured again after a change: {what}"
 
 
 def where_of(explainer: str) -> str:
