@@ -1,6 +1,7 @@
 """What real rows say of reasons: a short vector per row, the same function of sampled rows, and a correction by both."""
 
 import math
+import re
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from vitrail.errors import InvalidInput, ModelError
 from vitrail.explain.mean_reasons import PairedVectors, clipped, mean_reasons_recipe, share_alike
 from vitrail.explain.recipe import Terms, drive
 from vitrail.solve.coalitions import Chains
+from vitrail.solve.shapley.reasons import OF_ANOTHER
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions
@@ -197,7 +199,7 @@ def test_a_correction_is_of_one_model_one_scale_and_the_declared_players():
     person = {**PERSON, "c": 0.1}
 
     def is_corrected(**how):
-        return any("held against the real rows" in note for note in pane.local(person, **how).notes)
+        return any("corrected by the difference" in note for note in pane.local(person, **how).notes)
 
     assert is_corrected(model="w0.2")
     assert is_corrected(model=two)
@@ -213,7 +215,7 @@ def test_another_function_of_the_same_name_is_not_corrected():
     assert one.name == other.name
     pane = vt.release(opened(ROWS), one, mu=2.0, parts=["rows", "reasons"])
     for model, corrected in ((one, True), (other, False)):
-        assert any("held against the real rows" in note for note in pane.local(PERSON, model=model).notes) is corrected
+        assert any("corrected by the difference" in note for note in pane.local(PERSON, model=model).notes) is corrected
 
 
 @pytest.mark.usefixtures("planted_noise")
@@ -294,3 +296,14 @@ def test_many_rows_are_sampled(monkeypatch):
     pane = vt.release(data, REMEMBERS, mu=2.0, parts=["rows", "reasons"])
     found, truth = pane.local(PERSON, bands=True), on_all_rows(REMEMBERS, PERSON)
     assert (np.abs(found.values - truth) < 3 * (found.upper - found.values)).all()  # six standard errors
+
+
+@pytest.mark.usefixtures("planted_noise")
+def test_notes_say_how_large_the_correction_is_and_of_another_model_what_it_was_for_this_one():
+    pane = vt.release(opened(ROWS), REMEMBERS, mu=2.0, parts=["rows", "reasons"])
+    other = vt.Model(lambda x: x[:, 0], range=(0, 1), name="new")
+    own, new, odds = (pane.local(PERSON, **how) for how in ({}, {"model": other}, {"model": other, "scale": "log-odds"}))
+    size = next(said for note in own.notes if (said := re.search(r"difference, (at most (\S+) \([ab]\));", note)))
+    assert 0.1 < float(size.group(2)) < 0.2  # half of what it adds for rows that it knows, for each of two columns
+    assert new.notes[-1] == OF_ANOTHER.format(model="remembers", size=size.group(1))
+    assert not any("For remembers" in note for note in (*own.notes, *odds.notes))

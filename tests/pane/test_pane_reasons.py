@@ -60,7 +60,7 @@ def test_every_class_from_the_same_calls(made):
 
 def test_of_two_classes_one_mirrors_the_other_and_is_what_local_says(made):
     found, alone = made.pane.classes(OTHERS, bands=True), made.pane.local(OTHERS, bands=True)
-    assert any("held against the real rows" in note for note in alone.notes)
+    assert any("corrected by the difference" in note for note in alone.notes)
     np.testing.assert_allclose(found["yes"].values, alone.values, atol=1e-12)
     np.testing.assert_allclose(found["yes"].upper, alone.upper, atol=1e-12)
     np.testing.assert_allclose(found["no"].values, -alone.values, atol=1e-12)

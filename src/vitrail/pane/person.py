@@ -26,7 +26,8 @@ from ..solve.counterfactual.classes import Desired
 from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.counterfactual.permitted import Rules
 from ..solve.shapley.on_rows import Players, Scale, players_of
-from ..solve.shapley.reasons import BACKGROUND, explain_on_rows
+from ..solve.shapley.real_rows import RealRows
+from ..solve.shapley.reasons import BACKGROUND, BY_HEART, OF_ANOTHER, explain_on_rows, largest_of
 from .manifest import REASONS, ROWS
 from .pages import label_lines
 
@@ -210,7 +211,18 @@ def reasons_on_rows(
     raw, rows, bought = pane.schema.read_points(points), pane.private_rows, _bought(pane, models, scale, players)
     n_rows = _checks.whole("background", background, most=len(rows.sampled))
     given: Any = {"n_rows": n_rows, "scale": scale, "players": players, "bought": bought}
-    return explain_on_rows(models, pane.schema, raw, rows, **given, **how)
+    made = explain_on_rows(models, pane.schema, raw, rows, **given, **how)
+    if not _has_reasons(pane) or scale != "output":
+        return made
+    # Where nobody asked real rows about a model, what they said of another is the size to expect.
+    known = RealRows(rows, pane.mean_reasons, list(players_of(pane.schema).values()), n_rows)
+    size = OF_ANOTHER.format(model=pane.models[0], size=largest_of(known))
+    return [replace(each, notes=(*each.notes, size)) if BY_HEART in each.notes else each for each in made]
+
+
+def _has_reasons(pane: Pane) -> bool:
+    """Whether real rows were asked about the reasons of one model."""
+    return len(pane.models) == 1 and REASONS in pane.manifest.known
 
 
 def _bought(pane: Pane, models: Sequence[Model], scale: Scale, players: Players | None) -> dict[int, MeanReasons]:
@@ -220,7 +232,7 @@ def _bought(pane: Pane, models: Sequence[Model], scale: Scale, players: Players 
     """
     declared = scale == "output" and players_of(pane.schema, players) == players_of(pane.schema)
     own = [number for number, model in enumerate(models) if pane.manifest.number_of(model) is not None]
-    if not declared or not own or len(models) > 2 or len(pane.models) != 1 or REASONS not in pane.manifest.known:
+    if not declared or not own or len(models) > 2 or not _has_reasons(pane):
         return {}
     of_two = {1 - own[0]: pane.mean_reasons.mirrored()} if len(models) == 2 else {}
     return {**of_two, own[0]: pane.mean_reasons}

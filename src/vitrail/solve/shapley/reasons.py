@@ -36,9 +36,10 @@ BY_HEART = (
     "what that changes in the reasons is in no band."
 )
 HELD_AGAINST_ROWS = (
-    "Values were held against the real rows, on average and under the same promise, and corrected by the difference; bands "
-    "are as wide as its size says."
+    "Values were held against the real rows, on average and under the same promise, and corrected by the difference, "
+    "{size}; bands are as wide as it says."
 )
+OF_ANOTHER = "For {model}, whose reasons were held against the real rows, all of that together was {size}."
 EXACT = "Exact over all orders of the columns, tree by tree: the values have no error of random orders."
 LINKS = (
     "Of what two columns have in common and the private rows leave out, bands hold the size that was seen, or that noise "
@@ -94,6 +95,13 @@ def explain_on_rows(
     return [_attribution(each, points, rows, groups, real.get(n), bands=bands) for n, each in enumerate(found)]
 
 
+def largest_of(real: RealRows) -> str:
+    """What real rows take off most, in words."""
+    off = real.correction.taken_off
+    largest = int(np.abs(off).argmax())
+    return f"at most {abs(off[largest]):.2g} ({real.bought.players[largest]})"
+
+
 def shown_points(schema: Schema, raw: Floats, players: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], ...]:
     """By player, the value of its column, or of all its columns in a row."""
     frame = schema.frame(raw)
@@ -138,7 +146,7 @@ def _attribution(
         upper=None if half is None else values + half,
         notes=(
             LINKS if rows.noisy_tables else NO_LINKS,
-            BY_HEART if real is None else HELD_AGAINST_ROWS,
+            BY_HEART if real is None else HELD_AGAINST_ROWS.format(size=largest_of(real)),
             *([EXACT] if found.method == "tree" else []),
         ),
         rows_counted=rows.rows_counted,
