@@ -53,6 +53,7 @@ PARTS = {
     "shap_importance": "bands_shap",
     "shap_dependence": "bands_shap",
     "false_clear": "bands_clear",
+    "false_clear_reasons": "bands_clear",
     "false_clear_local": "bands_clear",
 }
 """And the module that has a function of that name."""

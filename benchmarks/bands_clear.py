@@ -98,7 +98,7 @@ EXPLAINERS: dict[str, tuple[Callable[[Case, float], Shown], Callable[[Case], np.
     "SHAP importance": (shap_importance, true_shap),
     "local explanations": (local_explanations, true_local),
 }
-LOCAL = ("local explanations",)
+LOCAL, OWN = ("local explanations",), ("reasons",)
 
 
 def configurations(bench: Bench, explainers: Sequence[str]) -> Iterator[tuple[str, str, float]]:
@@ -110,7 +110,12 @@ def configurations(bench: Bench, explainers: Sequence[str]) -> Iterator[tuple[st
 
 def false_clear(bench: Bench) -> Part:
     """Share of (draw, column) pairs of truly unimportant columns that are called clear, the largest."""
-    return _called(bench, "false_clear", [name for name in EXPLAINERS if name not in LOCAL])
+    return _called(bench, "false_clear", [name for name in EXPLAINERS if name not in LOCAL + OWN])
+
+
+def false_clear_reasons(bench: Bench) -> Part:
+    """The same of reasons of a pane's model."""
+    return _called(bench, "false_clear_reasons", OWN)
 
 
 def false_clear_local(bench: Bench) -> Part:

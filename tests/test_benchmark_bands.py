@@ -121,8 +121,15 @@ def test_the_page_shows_what_misses_the_bars(monkeypatch):
     }
     rows = [{**row, "column": "age", "coverage": 0.6}, {**row, "column": "sex", "coverage": 1.0}]
     rows += [{**row, "column": "rare", "coverage": 0.0, "pairs": 3}]
-    monkeypatch.setattr(tables, "stored", lambda name: {"rows": rows, "how": {"not finished": ["ale", "false_clear"]}})
+    how = {"not finished": ["ale", "false_clear"], "data": ["adult"], "pdp": "nobody had looked at these data"}
+    monkeypatch.setattr(tables, "stored", lambda name: {"rows": rows, "how": how})
     line, _, missing = tables.explainers()[2:]
-    assert missing == "Not measured on these data: accumulated effects."
-    assert line == "| partial dependence | 80.0% (adult, eps 1) | 60.0% | age (adult, eps 1) | 1.20 x | **no** |"
+    assert missing == "Not measured: accumulated effects."
+    summary = "80.0% (adult, eps 1) | 60.0% | age (adult, eps 1) | 1.20 x | **no** |"
+    assert line == f"| partial dependence | {summary}"
     assert tables.worst()[2].startswith("| partial dependence | adult | 1 | age | 60.0%")
+    monkeypatch.setattr(tables, "OUTSIDE", ("one", "two"))
+    assert tables.outside()[2:] == 2 * [f"| partial dependence | adult | {summary} yes |"]
+    how["pdp"] = "measured again after a change: everything"
+    assert tables.outside()[2:] == 2 * [f"| partial dependence | adult | {summary} no |"]
+    assert tables.misses()[2:] == 3 * ["| partial dependence | adult | age | 1 | 60.0% |"]

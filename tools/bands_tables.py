@@ -35,6 +35,9 @@ NAMES = {
     "shap_importance": "SHAP importance",
     "shap_dependence": "SHAP dependence",
 }
+OUTSIDE = ("unseen", "again", "fresh", "late", "last", "people", "elsewhere")
+"""Sets of tables outside the protocol, in the order in which they were chosen; HELOC at the end."""
+UNSEEN = "nobody had looked"
 Cell = tuple[str, float]
 
 
@@ -93,32 +96,50 @@ def middle(numbers: list[float]) -> float | None:
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-def explainers(file: str = "bands") -> Lines:
+def summary(rows: list[Row]) -> tuple[str, ...]:
+    """Overall, the worst column, which that is, the width, and whether both bars are met."""
+    if not rows:
+        return "mostly noise everywhere", "", "", "", ""
+    by_cell = cells(rows)
+    (data, epsilon), least = min(by_cell.items(), key=lambda item: held(item[1]))
+    worst, ratio = worst_of(rows), middle([w for w in map(width, by_cell.values()) if w is not None])
+    verdict = "yes" if held(least) >= OVERALL and worst["coverage"] >= WORST else "**no**"
+    return f"{held(least):.1%} ({data}, eps {epsilon:g})", f"{worst['coverage']:.1%}", place(worst), times(ratio), verdict
+
+
+SUMMARY = ("held, worst data and price", "worst column", "which", "width over the oracle's", "meets the bars")
+
+
+def explainers() -> Lines:
     """Overall, the worst column and the width of every explainer."""
+    made = table(("explainer", *SUMMARY), [(named(explainer), *summary(rows)) for explainer, rows in measured().items()])
+    missing = [part for part in stored("bands")["how"].get("not finished", []) if not part.startswith("false_clear")]
+    return [*made, "", f"Not measured: {'; '.join(map(named, missing))}."] if missing else made
+
+
+def outside() -> Lines:
+    """The same on every set of tables outside the protocol, and whether it judges the explainer."""
+    found = {name: measured(f"bands_{name}") for name in OUTSIDE}
     lines = []
-    for explainer, rows in measured(file).items():
-        if not rows:
-            lines.append((named(explainer), "mostly noise everywhere", "", "", "", ""))
-            continue
-        by_cell = cells(rows)
-        (data, epsilon), least = min(by_cell.items(), key=lambda item: held(item[1]))
-        worst, ratio = worst_of(rows), middle([w for w in map(width, by_cell.values()) if w is not None])
-        verdict = "yes" if held(least) >= OVERALL and worst["coverage"] >= WORST else "**no**"
-        overall = f"{held(least):.1%} ({data}, eps {epsilon:g})"
-        lines.append(
-            (
-                named(explainer),
-                overall,
-                f"{worst['coverage']:.1%}",
-                place(worst),
-                times(ratio),
-                verdict,
-            )
-        )
-    missing = [part for part in stored(file)["how"].get("not finished", []) if not part.startswith("false_clear")]
-    head = ("explainer", "held, worst data and price", "worst column", "which", "width over the oracle's", "meets the bars")
-    rest = ["", f"Not measured on these data: {'; '.join(map(named, missing))}."] if missing else []
-    return [*table(head, lines), *rest]
+    for explainer in NAMES:
+        for name, by_explainer in found.items():
+            if explainer in by_explainer:
+                what = stored(f"bands_{name}")
+                judges = "yes" if what["how"][explainer].startswith(UNSEEN) else "no"
+                lines.append((named(explainer), ", ".join(what["how"]["data"]), *summary(by_explainer[explainer]), judges))
+    return table(("explainer", "tables", *SUMMARY, "judge it"), lines)
+
+
+def misses() -> Lines:
+    """Every column anywhere whose bands hold too rarely."""
+    rows = [row for name in ("bands", *(f"bands_{name}" for name in OUTSIDE)) for row in stored(name)["rows"]]
+    low = [row for row in rows if "coverage" in row and counts(row) and row["coverage"] < WORST]
+    ordered = sorted(low, key=lambda row: (list(NAMES).index(row["explainer"]), row["data"], row["column"], row["epsilon"]))
+    lines = [
+        (named(row["explainer"]), row["data"], row["column"], f"{row['epsilon']:g}", f"{row['coverage']:.1%}")
+        for row in ordered
+    ]
+    return table(("explainer", "data", "column", "epsilon", "held"), lines) if lines else ["None."]
 
 
 def by_data() -> Lines:
@@ -193,7 +214,7 @@ def clear() -> Lines:
             f"{row['clear']:.1%}",
             f"{row['mostly_noise']:.0%}",
         )
-        for row in rows_of("bands", "false_clear", "false_clear_local")
+        for row in rows_of("bands", "false_clear", "false_clear_reasons", "false_clear_local")
     ]
     if not lines:
         return ["Not measured yet."]
@@ -208,11 +229,7 @@ TABLES: Tables = {
     "bands.noise": noise,
     "bands.clear": clear,
     "bands.left_out": left_out,
-    "bands.elsewhere": lambda: explainers("bands_elsewhere"),
-    "bands.unseen": lambda: explainers("bands_unseen"),
-    "bands.again": lambda: explainers("bands_again"),
-    "bands.fresh": lambda: explainers("bands_fresh"),
-    "bands.late": lambda: explainers("bands_late"),
-    "bands.last": lambda: explainers("bands_last"),
+    "bands.outside": outside,
+    "bands.misses": misses,
     "bands.how": lambda: how("bands"),
 }
