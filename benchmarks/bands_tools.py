@@ -90,6 +90,7 @@ LOOKED_AT = {
     "fresh": {"reasons": f"values are corrected by real rows, for loans and churn; {HIDDEN_CHANGES}"},
     "late": {"reasons": f"noise on what real rows say is smaller for small columns, for visits; {HIDDEN_CHANGES}"},
     "last": {"reasons": HIDDEN_CHANGES},
+    "people": {"importance": "rows that are alike meet the same donors, for arrests"},
 }
 """By the set of tables: for what an explainer was changed, or a constant chosen, after a look at one of them."""
 

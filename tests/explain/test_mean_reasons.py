@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError
-from vitrail.explain.mean_reasons import PairedVectors, clipped, mean_reasons_recipe, share_alike
+from vitrail.explain.mean_reasons import PairedVectors, clipped, mean_reasons_recipe
 from vitrail.explain.recipe import Terms, drive
-from vitrail.solve.coalitions import Chains
+from vitrail.solve.coalitions import Chains, share_alike
 from vitrail.solve.shapley.reasons import OF_ANOTHER
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.block import Block

@@ -45,7 +45,7 @@ from ..errors import ModelError
 from ..model import Model
 from ..results.mean_reasons import MeanReasons
 from ..results.private_rows import PrivateRows
-from ..solve.coalitions import Chains, point_key, ranks_of, row_hashes
+from ..solve.coalitions import Chains, point_key, ranks_of, row_hashes, share_alike
 from ..solve.sampling import sampling_variance
 from ..solve.shapley.on_rows import player_numbers, players_of
 from ..solve.shapley.reasons import BACKGROUND
@@ -79,7 +79,7 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
     n_rows = max(1, min(BACKGROUND, terms.public_rows // (n_points * ORDERS * len(players))))
     sampled = np.ascontiguousarray(rows.sampled[:, [rows.schema.column_index(name) for name in schema]])
     points, background = sampled[-n_points:], sampled[:n_rows]
-    alike = max(1 / terms.n_rows_public, share_alike(sampled))
+    alike = 1 / terms.n_rows_public + share_alike(sampled)
     n_each, rate = max(1, min(n_points, int(PAIRS * alike))), min(1.0, MOST_ROWS / terms.n_rows_public)
     chains, at_points = Chains(model, schema, player_numbers(schema, players)), model.predict(schema, points)
     given = (terms.schema, terms.target, chains, points, at_points, ORDERS, 0)
@@ -126,18 +126,6 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
         cost=sums.cost,
         guarantee=terms.promise(rows, sums),
     )
-
-
-def share_alike(rows: Floats) -> float:
-    """Of all pairs of rows, how many are of two rows that are alike.
-
-    Examples
-    --------
-    >>> share_alike(np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 2.0], [4.0, 2.0]])) == 1 / 6
-    True
-    """
-    counts = np.unique(row_hashes(rows, 0), return_counts=True)[1]
-    return float((counts * (counts - 1)).sum()) / max(1, len(rows) * (len(rows) - 1))
 
 
 def clipped(vectors: Floats, clip: float) -> Floats:

@@ -30,7 +30,8 @@ tell apart, get less noise than those of much; sizes and clip come from public r
 the clip took. Test: tests/explain/importance/test_importance_bound.py.
 
 *What else moves a score* is in its band, in squares: what the clip took; donors, of which
-every row meets a few (how much others would change reference rows, over the number of rows); and the noise of the
+every row meets a few (how much others would change reference rows, over the number of rows, of which those that are alike
+meet the same ones); and the noise of the
 distribution that donors come from, which g takes away only as far as it is loss_j: ``UNCORRECTED`` of what that noise does
 to the mean of g_j.
 
@@ -171,7 +172,7 @@ def plan_importance(
     ``noise``: of the joint sum on the mean of a number of bound 1, for the share that importance will get.
     """
     model = reference.model
-    repeats = n_repeats or max(1, min(MOST_REPEATS, round(ENOUGH_DONORS / reference.n_rows)))
+    repeats = n_repeats or max(1, min(MOST_REPEATS, round(ENOUGH_DONORS * (1 + reference.alike) / reference.n_rows)))
     donors = tuple(Donor.of(reference, name) for name in names)
     looks = (
         sum(min(len(donor.middles), MOST_PLACES) if donor.ordered else len(donor.middles) for donor in donors)
@@ -185,13 +186,18 @@ def plan_importance(
     if not all(np.isfinite(losses).all() for losses in expected):
         raise ModelError(f"the {loss.name} loss of {model.name} is not finite on public rows drawn inside the schema")
     unclipped = ImportanceSummand(model, names, donors, loss, repeats, expected)
-    differences, _ = unclipped.differences(rows, targets, outputs, unclipped.exchanged(rows, reference.predict))
-    others, _ = unclipped.differences(rows, targets, outputs, unclipped.exchanged(rows, reference.predict, SEED + 1))
+    exchanged, others = (unclipped.exchanged(rows, reference.predict, seed) for seed in (SEED, SEED + 1))
+    differences, _ = unclipped.differences(rows, targets, outputs, exchanged)
     told, doubts = _told_scores(reference, replace(unclipped, n_repeats=1))
-    met = np.square(differences - others).mean(axis=0) / 2  # which donors a row meets
+    # Which donors a row meets; of rows that are alike, which of them all meet, whatever their targets are.
+    apart = unclipped.differences(rows, targets, outputs, others)[0] - differences
+    together = unclipped.expected_differences(rows, outputs, others) - unclipped.expected_differences(
+        rows, outputs, exchanged
+    )
+    met = (MEMORY * np.square(apart).mean(axis=0) + reference.alike * np.square(together).mean(axis=0)) / 2
     at_rows = np.stack([g[donor.bins.index(rows[:, donor.column])] for donor, g in zip(donors, expected, strict=True)], 1)
     moved = UNCORRECTED**2 * np.square(reference.moves_of(at_rows)).sum(axis=0)
-    beside = MEMORY * met / reference.n_rows + moved
+    beside = met / reference.n_rows + moved
     return replace(
         unclipped,
         clipped=ClipPlan.of(differences, reaches, noise, loss.largest, clip),
@@ -205,14 +211,9 @@ def plan_importance(
 
 def _told_scores(reference: Reference, summand: ImportanceSummand) -> tuple[Floats, Floats]:
     """What reference rows say about importances, were targets as the model has them; and their variances."""
-    rows, loss = reference.rows(len(summand.names), budget=MOST_PREDICTIONS), summand.loss
-    outputs, exchanged = reference.predict(rows), summand.exchanged(rows, reference.predict)
-    chance = (outputs - reference.model.lo) / reference.model.width
-    targets = [(np.zeros(len(rows)), 1 - chance), (np.ones(len(rows)), chance)] if loss.binary else [(outputs, 1.0)]
-    found = sum(
-        np.reshape(weight, (-1, 1)) * summand.differences(rows, target, outputs, exchanged)[0] for target, weight in targets
-    )
-    assert isinstance(found, np.ndarray)
+    rows = reference.rows(len(summand.names), budget=MOST_PREDICTIONS)
+    outputs = reference.predict(rows)
+    found = summand.expected_differences(rows, outputs, summand.exchanged(rows, reference.predict))
     mean = found.mean(axis=0)
     return mean, reference.variances_of(found) + SMALLEST_SIZE**2 * float((mean**2).mean())
 
@@ -286,6 +287,14 @@ class ImportanceSummand:
             for altered in exchanged[index]:
                 sums[:, index] += self.loss(target, altered)
         return (sums / self.n_repeats - base[:, None]) / self.sizes, base
+
+    def expected_differences(self, rows: Floats, outputs: Floats, exchanged: Floats) -> Floats:
+        """v / s of rows on average, were targets as the model has them."""
+        if not self.loss.binary:
+            return self.differences(rows, outputs, outputs, exchanged)[0]
+        chance = ((outputs - self.model.lo) / self.model.width)[:, None]
+        no, yes = (self.differences(rows, np.full(len(rows), target), outputs, exchanged)[0] for target in (0.0, 1.0))
+        return np.asarray((1 - chance) * no + chance * yes)
 
     def scores(self, means: Floats, stds: Floats, estimate: Estimate) -> tuple[Floats, Floats]:
         """Increases of the loss and their standard deviations, from the released means and theirs."""

@@ -53,7 +53,8 @@ WELL_SEEN, FEWEST_MOVED = 20, 8
 """Reference rows that tell what a cell is like; where fewer lie in it, at least so many are moved there."""
 NOTE = (
     "Shapley values are against public rows drawn from released histograms, each column on its own. Bands show the noise of "
-    "the release; what clipping of unusual rows changes is not in them."
+    "the release; what clipping of unusual rows changes is not in them, nor which of the public rows a row meets: rows that "
+    "are alike meet the same ones."
 )
 SIZE_NOTE = (
     "Each row meets only a few of the public rows, which makes mean sizes a little too large; more chains= make it less."

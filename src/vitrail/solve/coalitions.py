@@ -83,6 +83,20 @@ def row_hashes(values: Floats, key: int) -> NDArray[np.uint64]:
     return hashed
 
 
+def share_alike(rows: Floats) -> float:
+    """Of all pairs of rows, how many are of two rows that are alike: they decide alike, where a hash of the row decides.
+
+    So the variance of a decision is left in a mean over n such rows not by 1/n but by 1/n and this.
+
+    Examples
+    --------
+    >>> share_alike(np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 2.0], [4.0, 2.0]])) == 1 / 6
+    True
+    """
+    counts = np.unique(row_hashes(rows, 0), return_counts=True)[1]
+    return float((counts * (counts - 1)).sum()) / max(1, len(rows) * (len(rows) - 1))
+
+
 def rehashed(hashes: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
     """Other hashes of the same rows, without reading them again: one for each of many columns."""
     return _mixed(hashes ^ np.uint64(key % 2**64))

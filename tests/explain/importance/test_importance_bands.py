@@ -218,3 +218,59 @@ def test_a_column_that_is_remembered_far_more_than_the_others_is_covered():
         inside.append(np.abs(scores - truth) <= 1.96 * stds)
     assert np.mean(inside) >= 0.93
     assert np.mean(inside, axis=0)[-1] >= 0.85
+
+
+# --- rows that are alike ----------------------------------------------------------------------------------------------
+
+LEVELS = ["x", "y", "z"]
+ALIKE = vt.Schema({**{name: vt.Categorical(LEVELS) for name in "abc"}, "y": vt.Numeric(0, 1, integer=True)})
+
+
+def off_by_standard_errors(seed, n=4000):
+    """Of importances from next to exact sums over rows of 27 kinds; the truth is a mean over all donors."""
+    draw = np.random.default_rng(seed)
+    chances, kinds = draw.random((3, 3, 3)), draw.integers(0, 3, (n, 3))
+    target = (draw.random(n) < chances[tuple(kinds.T)]).astype(int)
+
+    def outputs(values):
+        return chances[tuple(values.astype(int).T)]
+
+    rows = {name: np.array(LEVELS)[kinds[:, j]] for j, name in enumerate("abc")}
+    budget = {"budget": vt.Budget(1e6, 1e-6), "ledger": "memory"}
+    data = vt.PrivateData({**rows, "y": target}, ALIKE, name="kinds", target="y", n_rows_public=n, **budget)
+    model = vt.Model(outputs, range=(0, 1), inputs="values", name="kinds")
+    with planted_noise():
+        found = vt.PermutationImportance(data, model)(mu=30.0)
+    losses = np.zeros(3)
+    for column in range(3):
+        for level, share in enumerate(np.bincount(kinds[:, column], minlength=3) / n):
+            altered = kinds.copy()
+            altered[:, column] = level
+            losses[column] += share * ((target - outputs(altered)) ** 2).mean()
+    truth = losses - ((target - outputs(kinds)) ** 2).mean()
+    places = [found.items.index(name) for name in "abc"]
+    return (found.scores[places] - truth) / found.std[places]
+
+
+def test_rows_that_are_alike_meet_the_same_donors_and_bands_know(monkeypatch):
+    """Donors are chosen by a hash of the row. That four thousand rows are of 27 kinds made bands hold half of the time."""
+    off = np.concatenate([off_by_standard_errors(seed) for seed in range(8)])
+    assert (np.abs(off) < 1.96).mean() > 0.9
+    assert 0.4 < np.sqrt((off**2).mean()) < 1.1  # and are no wider than they need
+    monkeypatch.setattr(Reference, "alike", 0.0)
+    off = np.concatenate([off_by_standard_errors(seed) for seed in range(8)])
+    assert (np.abs(off) < 1.96).mean() < 0.7
+
+
+def test_how_many_rows_are_alike_is_told_by_private_rows():
+    kinds = np.random.default_rng(0).integers(0, 3, (4000, 3))
+    rows = {**{name: np.array(LEVELS)[kinds[:, j]] for j, name in enumerate("abc")}, "y": kinds[:, 0] % 2}
+    budget = {"budget": vt.Budget(1e6, 1e-6), "ledger": "memory"}
+    data = vt.PrivateData(rows, ALIKE, name="kinds", target="y", n_rows_public=4000, **budget)
+    with planted_noise():
+        private = vt.private_rows(data, mu=30.0)
+    features = ALIKE.without("y")
+    model = vt.Model(lambda x: x[:, 0], range=(0, 1), name="first")
+    for known in (private, None):
+        reference = Reference(features, model, private.marginals, None, 10**6, known)
+        assert reference.alike == pytest.approx(4000 / 27, rel=0.1)

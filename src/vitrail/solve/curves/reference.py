@@ -41,6 +41,7 @@ from ...results.row_count import RowCount
 from ...schema import Categorical, Column, Numeric, Schema
 from ...schema.bins import Bins
 from ...schema.layout import half_codes
+from ..coalitions import share_alike
 
 # Grid points of a numeric column at which the finished curve is drawn.
 MOST_FINE = 128
@@ -338,6 +339,12 @@ class Reference:
     def _features(self, raw: Floats) -> Floats:
         assert self.private is not None
         return np.ascontiguousarray(raw[:, [self.private.schema.column_index(name) for name in self.schema]])
+
+    @cached_property
+    def alike(self) -> float:
+        """About how many other private rows are like a row: they decide alike, where a hash of the row decides."""
+        rows = self.rows(1) if self.private is None else self._features(self.private.sampled)
+        return self.n_rows * share_alike(rows)
 
     def variances_of(self, per_row: Floats) -> Floats:
         """How far, in squares, means over reference rows of what was computed for each, (rows, numbers), may be off."""

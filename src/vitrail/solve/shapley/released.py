@@ -181,7 +181,8 @@ class Solved:
             if self.excess_std > 0
             else f"No row's vector can be longer than the clip of {clip:.4g}: nothing was cut.",
             f"Bands hold the privacy noise, that of the count of rows{', the sample of rows' if sampled else ''} and the "
-            "clip's allowance; the error of the random permutations is not in them.",
+            "clip's allowance; the error of the random permutations is not in them. Rows that are alike have the same ones: "
+            "where most are, it does not average out, and n_permutations= makes it smaller.",
         ]
         if counted.drowns:
             notes.append(
