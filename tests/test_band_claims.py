@@ -191,6 +191,9 @@ def test_reasons_claim_what_was_measured_only_on_rows_that_hold_links(tied, clai
     found = explain_on_rows([MODEL], schema, schema.read_points(POINT), rows)[0]
     assert found.band_claim is claim
     assert claim.sentence() in found._repr_html_()
+    pane = vt.release(data, MODEL, parts=["rows", "reasons"], mu=20.0 if tied else 0.05, key="a pane")
+    own = claim_of("private reasons") if tied else BandClaim.NOT_CALIBRATED
+    assert pane.local(POINT, bands=True).band_claim is own
 
 
 def test_who_says_nothing_claims_nothing() -> None:
