@@ -29,11 +29,10 @@ tell apart, get less noise than those of much; sizes and clip come from public r
 (``solve.curves.importance_clip``). How many rows were clipped is released with the rest, for 2 % of the price, and says what
 the clip took. Test: tests/explain/importance/test_importance_bound.py.
 
-*What else moves a score* is in its band, in squares: what the clip took; donors, of which
-every row meets a few (how much others would change reference rows, over the number of rows, of which those that are alike
-meet the same ones); and the noise of the
-distribution that donors come from, which g takes away only as far as it is loss_j: ``UNCORRECTED`` of what that noise does
-to the mean of g_j.
+*What else moves a score* is in its band, in squares: what the clip took; donors, of which every row meets a few (how much
+others would change reference rows, over the number of rows; rows that are alike meet the same donors, and private rows tell
+how many are); and the noise of the distribution that donors come from, which g takes away only as far as it is loss_j:
+``UNCORRECTED`` of what that noise does to the mean of g_j.
 
 *A combined score's band* holds most of the measurement's own (``solve.guard``): how much more a model remembers of
 one column than of another nobody knows beforehand.
@@ -190,10 +189,8 @@ def plan_importance(
     differences, _ = unclipped.differences(rows, targets, outputs, exchanged)
     told, doubts = _told_scores(reference, replace(unclipped, n_repeats=1))
     # Which donors a row meets; of rows that are alike, which of them all meet, whatever their targets are.
-    apart = unclipped.differences(rows, targets, outputs, others)[0] - differences
-    together = unclipped.expected_differences(rows, outputs, others) - unclipped.expected_differences(
-        rows, outputs, exchanged
-    )
+    apart = differences - unclipped.differences(rows, targets, outputs, others)[0]
+    together = np.subtract(*(unclipped.expected_differences(rows, outputs, each) for each in (exchanged, others)))
     met = (MEMORY * np.square(apart).mean(axis=0) + reference.alike * np.square(together).mean(axis=0)) / 2
     at_rows = np.stack([g[donor.bins.index(rows[:, donor.column])] for donor, g in zip(donors, expected, strict=True)], 1)
     moved = UNCORRECTED**2 * np.square(reference.moves_of(at_rows)).sum(axis=0)

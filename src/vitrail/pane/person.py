@@ -212,9 +212,9 @@ def reasons_on_rows(
     n_rows = _checks.whole("background", background, most=len(rows.sampled))
     given: Any = {"n_rows": n_rows, "scale": scale, "players": players, "bought": bought}
     made = explain_on_rows(models, pane.schema, raw, rows, **given, **how)
-    if not _has_reasons(pane) or scale != "output":
+    if not _has_reasons(pane) or scale != "output" or not any(BY_HEART in each.notes for each in made):
         return made
-    # Where nobody asked real rows about a model, what they said of another is the size to expect.
+    # Nobody asked real rows about this model, or this class of it; what they said of another is the size to expect.
     known = RealRows(rows, pane.mean_reasons, list(players_of(pane.schema).values()), n_rows)
     size = OF_ANOTHER.format(model=pane.models[0], size=largest_of(known))
     return [replace(each, notes=(*each.notes, size)) if BY_HEART in each.notes else each for each in made]

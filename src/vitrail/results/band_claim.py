@@ -12,8 +12,9 @@ they were measured, also on data that nobody had looked at (docs/bands.md; bench
 bands_*.json). tests/test_measured_claims.py compares.
 *Not calibrated*: what misses a bar somewhere (docs/bands.md says where and by how much): reasons of another model than a
 pane's own on private rows, by far where it knows its training rows by heart; local lines on rows sampled from private tables
-(``fit(kind="rows")``), where a model does or columns measure the same. And what no benchmark has measured: pairs of columns, values as released (``estimate="plain"``), results that lean on histograms and not on private
-rows, local lines of another weight, of hard labels or seen through a view.
+(``fit(kind="rows")``), where a model does, or columns measure the same. And what no benchmark has measured: pairs of
+columns, values as released (``estimate="plain"``), results that lean on histograms and not on private rows, local lines of
+another weight, of hard labels or seen through a view.
 """
 
 from __future__ import annotations
