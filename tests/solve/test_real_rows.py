@@ -68,15 +68,14 @@ def test_what_noise_may_have_made_of_it_is_not(rows, chance):
 @pytest.fixture(scope="module")
 def share_held(rows):
     """Of draws in which sampled rows are off by ``off`` standard deviations of the noise, how many bands hold that."""
-    given = bought(rows, np.zeros(4), 1e-9)
-    stds = OF_SPREAD * np.sqrt((given.per_row**2).mean(axis=0)) / 1.5
-    given = replace(given, stds=stds, expected=np.full(4, 1e-9))  # standard errors know nothing of it
+    given = replace(bought(rows, np.zeros(4), 1e-9), expected=np.full(4, 1e-9))  # standard errors know nothing of it
+    spread = np.sqrt((given.per_row**2).mean(axis=0))
 
-    def share(off, n_draws=400):
-        held = []
+    def share(off, noise_of_spread=OF_SPREAD / 1.5, n_draws=400):
+        held, stds = [], noise_of_spread * spread
         for noise in np.random.default_rng(0).normal(size=(n_draws, 4)):
             means = given.per_row.mean(axis=0) - (off + noise) * stds
-            found = RealRows(rows, replace(given, means=means), ABOUT, 1024).correction
+            found = RealRows(rows, replace(given, means=means, stds=stds), ABOUT, 1024).correction
             held.append(np.abs(found.taken_off - off * stds) <= 1.96 * np.sqrt(found.squares))
         return np.mean(held)
 
@@ -85,8 +84,15 @@ def share_held(rows):
 
 @pytest.mark.parametrize("off", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 6.0])
 def test_what_noise_hides_is_in_the_bands_whatever_its_size(share_held, off):
-    """Standard errors of nothing: the bar of the worst column, for any error that a release cannot show."""
+    """Standard errors of nothing, noise below a tenth of the spread: the bar of the worst column, for any error."""
     assert share_held(off) >= 0.85
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.2, 0.5, 2.0])
+def test_where_noise_is_larger_bands_hold_errors_up_to_a_tenth_of_the_spread(share_held, noise):
+    assert share_held(OF_SPREAD / noise, noise) >= 0.95
+    if noise >= 0.2:
+        assert share_held(3 * OF_SPREAD / noise, noise) < 0.85  # and this is where they end
 
 
 def test_bands_that_leave_it_out_miss_what_is_as_large_as_the_noise(share_held, monkeypatch):

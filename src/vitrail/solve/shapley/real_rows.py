@@ -18,9 +18,9 @@ a_j is the larger of two. (e_j^2 + w_j) / (e_j^2 + w_j + s_j^2), w_j = c_j^2 - (
 best if standard errors are right. They do not know what three columns and more have in common, nor what two have inside
 their groups: sampled rows may be off to one side in every release, by less than noise shows (*ads* of the table
 *computers*, with exact tables too). What noise hides cannot be excluded: h_j = ``HIDDEN`` s_j^2, but no more than
-``OF_SPREAD`` of the size of V_j among rows, squared, so that a_j falls to zero as noise grows beyond that. The second is
-h_j / (h_j + s_j^2). Both were chosen on churn, computers, Framingham, HELOC, hours and visits; on those and on taxis squared
-errors were larger by at most some hundredths for it.
+``OF_SPREAD`` of the size of V_j among rows, squared, so that a_j falls to zero as noise grows beyond that, and an error
+larger than that may then be missed. The second is h_j / (h_j + s_j^2). Both were chosen on churn, computers, Framingham,
+HELOC, hours and visits; on those and on taxis squared errors were larger by at most some hundredths for it.
 
 *Bands by what they should have held.* c_j was expected to be of size sqrt(e_j^2 + s_j^2), and is known: the mean of
 t_j^2 = c_j^2 / (e_j^2 + s_j^2) over players says by how much standard errors are too small or too large on these rows, for
