@@ -2,9 +2,10 @@
 
 ``Numbers`` (an array) and ``Coded`` (indices into a list of Python objects) hold the same values in forms of different
 speed. Which one a column arrives in may depend on its dtype, and a data-frame library may pick a dtype because of a single
-row; so every value means the same in both (tested), and no row's meaning depends on another's. A dtype that cannot hold a
-number or a level at all (dates, lists) is structure, not data: it is carried as ``Refused`` and raises. Messages say what
-may be said (``nothing_escapes``): columns and dtypes, never values.
+row; so every value means the same in both (tested), and no row's meaning depends on another's. Dates and times come as
+``Days``, which a numeric column takes as the numbers they are and a categorical one refuses. A dtype that cannot hold a
+number or a level at all (durations, lists) is structure, not data: it is carried as ``Refused`` and raises. Messages say
+what may be said (``nothing_escapes``): columns and dtypes, never values.
 
 Reading is total: the dtype of a column chooses how it is read, and no value makes that raise. Where a library of frames
 would raise all the same, values are taken one by one, and one that cannot be had is missing.
@@ -14,11 +15,14 @@ that is no UTF-8, an integer above 2^53, a year after 9999. Nothing here convert
 taken as their bytes and decoded one by one, and bytes that are no UTF-8 match no level and are no number. Numbers are cast
 without Arrow's checks, which rounds a large integer as ``float`` does. Decimals are written out and read back, which rounds
 correctly whatever their precision, so that a column's type (128 or 256 bits, chosen by its largest value) does not move the
-other values by a bit. Which branch is taken depends on the column's type alone.
+other values by a bit; PostgreSQL's, which arrive written out, are read back likewise. Which branch is taken depends on the
+column's type alone.
 """
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -32,6 +36,7 @@ from numpy.typing import NDArray
 from .._types import Floats, Indices
 from ..errors import SchemaError
 from ..nothing_escapes import attempt
+from . import days
 from .columns import Level
 
 Series: TypeAlias = "nw.Series[Any]"
@@ -130,6 +135,8 @@ def _of_vector(vector: NDArray[Any]) -> Source:
         return Numbers(vector.astype(np.float64, copy=False), whole=kind in "iu")
     if kind in "OUST":
         return _one_by_one(vector, vector.tolist)
+    if kind == "M" and (values := days.of_dates(vector)) is not None:
+        return Days(values, str(vector.dtype))
     return Refused(str(vector.dtype), len(vector))
 
 
@@ -144,6 +151,8 @@ def _of_series(series: Series) -> Source:
     else:
         source = attempt(lambda: source_of_arrow(native if isinstance(native, pa.ChunkedArray) else series.to_arrow()), None)
     dtype = series.dtype
+    if isinstance(source, Days):
+        return Days(source.values, str(dtype) if dtype.is_temporal() else source.dtype)
     if isinstance(source, Refused) or dtype.is_temporal() or dtype in (nw.List, nw.Array, nw.Struct, nw.Binary):
         return Refused(source.dtype if isinstance(source, Refused) and dtype == nw.Unknown else str(dtype), len(series))
     return _one_by_one(series, series.to_list) if source is None else source
@@ -162,6 +171,8 @@ def _of_pandas(series: Any) -> Source | None:
         return coded(series.cat.codes.to_numpy().astype(np.intp), meanings)
     if hasattr(array, "_pa_array"):
         return source_of_arrow(array.__arrow_array__())
+    if series.dtype.kind == "M":  # with a time zone; what is kept is UTC
+        return _of_vector(series.dt.tz_convert(None).to_numpy())
     if hasattr(array, "_mask") and series.dtype.kind in "biuf":
         if series.dtype.kind == "b":
             return Coded(series.to_numpy(dtype=np.int64, na_value=-1).astype(np.intp), [False, True])
@@ -180,11 +191,15 @@ def _one_by_one(holder: Any, all_at_once: Callable[[], list[object]]) -> Coded:
     return Coded.of_values(values)
 
 
+def is_missing(value: object) -> bool:
+    """Whether a value says that there is none: None, NaN, NaT, or pandas' own NA, which refuses to be compared."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+
+
 def is_scalar(value: object) -> bool:
     """Whether a dictionary's value is one value rather than a column of them."""
-    return (
-        value is None or isinstance(value, Level | bytes | np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
-    )
+    plain = Level | bytes | np.generic | datetime.date
+    return is_missing(value) or isinstance(value, plain) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,6 +240,21 @@ class Coded:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Days:
+    """Dates and times as days since 1970-01-01 (``days``), NaN for missing, and the dtype they had."""
+
+    values: Floats
+    dtype: str
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def value(self, row: int) -> object:
+        """The value in a row, for messages about public points."""
+        return float(self.values[row])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Refused:
     """A dtype that holds neither numbers nor levels."""
 
@@ -235,15 +265,17 @@ class Refused:
         return self.n_rows
 
 
-Source: TypeAlias = Numbers | Coded | Refused
+Source: TypeAlias = Numbers | Coded | Days | Refused
 
 
 def coded(codes: Indices, categories: Source) -> Source:
     """Codes and what they stand for; a code that stands for nothing is missing."""
     if isinstance(categories, Refused):
         return Refused(categories.dtype, len(codes))
-    meanings = [categories.value(code) for code in range(len(categories))]
-    return Coded(np.where((codes >= 0) & (codes < len(meanings)), codes, -1).astype(np.intp, copy=False), meanings)
+    known = np.where((codes >= 0) & (codes < len(categories)), codes, -1).astype(np.intp, copy=False)
+    if isinstance(categories, Days):
+        return Days(np.append(categories.values, np.nan)[known], categories.dtype)
+    return Coded(known, [categories.value(code) for code in range(len(categories))])
 
 
 def source_of_arrow(array: pa.Array | pa.ChunkedArray) -> Source:
@@ -264,6 +296,11 @@ def source_of_arrow(array: pa.Array | pa.ChunkedArray) -> Source:
         return Numbers(_floats(array), whole=pa.types.is_integer(kind))
     if pa.types.is_decimal(kind):
         return Numbers(_floats(array.cast(pa.string())))
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        unit = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"
+        return Days(_days(array, days.TICKS_A_DAY[unit]), str(kind))
+    if isinstance(kind, pa.BaseExtensionType) and getattr(kind, "type_name", None) == "numeric":
+        return Numbers(_written_numbers(_texts(array.cast(kind.storage_type))))
     return Refused(str(kind), len(array))
 
 
@@ -273,8 +310,27 @@ def _texts(array: pa.Array | pa.ChunkedArray) -> Coded:
     return Coded(_codes(whole.indices), [_decoded(text) for text in whole.dictionary.to_pylist()])
 
 
+def _days(array: pa.Array | pa.ChunkedArray, per_day: int) -> Floats:
+    ticks = array.cast(pa.int32()) if pa.types.is_date32(array.type) else array  # Arrow has no direct way to 64 bits
+    ticks = ticks.cast(pa.int64(), safe=False)
+    return days.of_all_ticks(_as_numpy(ticks, np.array([days.NOT_A_TIME])), per_day)
+
+
+def _written_numbers(texts: Coded) -> Floats:
+    def number(text: object) -> float:
+        try:
+            return float(cast(str, text))
+        except ValueError:
+            return math.nan
+
+    # The extra last entry is what code -1 picks: missing.
+    return np.array([*map(number, texts.distinct), math.nan])[texts.codes]
+
+
 def _one_chunk(array: pa.Array | pa.ChunkedArray) -> Any:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return array.combine_chunks() if array.num_chunks else pa.nulls(0, array.type)
 
 
 def _decoded(text: bytes) -> str | bytes:
@@ -285,10 +341,17 @@ def _decoded(text: bytes) -> str | bytes:
 
 
 def _codes(array: pa.Array | pa.ChunkedArray) -> NDArray[np.intp]:
-    codes: Any = array.cast(pa.int64(), safe=False).fill_null(-1).to_numpy()
-    return np.asarray(codes, dtype=np.intp)
+    return _as_numpy(array.cast(pa.int64(), safe=False), np.array([-1], dtype=np.int64)).astype(np.intp, copy=False)
 
 
 def _floats(array: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
-    floats = array.cast(pa.float64(), safe=False)
-    return np.asarray(floats.to_numpy(**({} if isinstance(floats, pa.ChunkedArray) else {"zero_copy_only": False})))
+    return _as_numpy(array.cast(pa.float64(), safe=False), np.array([np.nan]))
+
+
+def _as_numpy(numbers: pa.Array | pa.ChunkedArray, missing: NDArray[Any]) -> NDArray[Any]:
+    """Numbers, with the one of ``missing`` where there is none.
+
+    Not by ``to_numpy`` or ``fill_null(nan)``, which import pandas wherever it is installed.
+    """
+    filler = pa.Array.from_buffers(numbers.type, 1, [None, pa.py_buffer(missing)])[0]
+    return np.from_dlpack(_one_chunk(numbers.fill_null(filler)))

@@ -22,9 +22,10 @@ from narwhals.dependencies import is_pandas_series
 from .. import nothing_escapes
 from .._checks import did_you_mean, not_among
 from ..errors import SchemaError
+from . import days
 from .columns import Categorical, Column, Numeric
-from .frames import Coded, Numbers, Refused, Source, is_scalar, sources_of
-from .layout import FloatArray, Layout, is_code
+from .frames import Coded, Days, Numbers, Refused, Source, is_missing, is_scalar, sources_of
+from .layout import FloatArray, Layout, is_code, policy_value
 
 ROWS_PER_STRIP = 4096
 """Columns are laid into rows strip by strip, so that a strip stays in the processor's cache."""
@@ -65,7 +66,8 @@ def read_public(names: Sequence[str], layout: Layout, points: object) -> FloatAr
     """Public points as a raw matrix, see ``Schema.read_points``; whatever does not fit the schema is an error."""
     sources = _point_sources(names, layout, points)
     check_names(names, sources, strict=True)
-    columns = _measured(names, layout, sources)
+    measured = zip(names, layout.columns, _measured(names, layout, sources), strict=True)
+    columns = [_completed(column, sources[name], values) for name, column, values in measured]
     for name, column, values in zip(names, layout.columns, columns, strict=True):
         _check_points(name, column, sources[name], values)
     return np.ascontiguousarray(np.stack(columns, axis=1))
@@ -100,6 +102,17 @@ def _of_records(names: Sequence[str], records: Sequence[object]) -> dict[str, So
     return {name: Coded.of_values([cast(Mapping[str, object], record)[name] for record in records]) for name in names}
 
 
+def _completed(column: Column, source: Source, values: FloatArray) -> FloatArray:
+    """The values, with what stands for missing where a point has none; a level that nobody declared is not missing."""
+    if column.missing is None or isinstance(source, Refused) or not (missing := np.isnan(values)).any():
+        return values
+    given = ((int(row), _unwrap(source.value(int(row)))) for row in np.flatnonzero(missing))
+    blank = [row for row, value in given if is_missing(value) or value == ""]
+    completed = values.copy()  # the caller's own array, as long as it holds numbers
+    completed[blank] = policy_value(column)
+    return completed
+
+
 def _check_points(name: str, column: Column, source: Source, values: FloatArray) -> None:
     """Refuse the first value that private reading would have changed."""
     assert not isinstance(source, Refused)
@@ -115,6 +128,12 @@ def _check_points(name: str, column: Column, source: Source, values: FloatArray)
         value = _unwrap(source.value(row))
         hint = did_you_mean(value, column.levels) if isinstance(column, Categorical) and isinstance(value, str) else ""
         raise SchemaError(f"column {name!r} is {value!r} in row {row}; it must be {column.allowed}.{hint}")
+
+
+def _day_of(value: object) -> float:
+    """The day that a value of a column of dates is: a date, a text that writes one, or the number itself."""
+    number = number_of(value)
+    return days.days_of(value) if math.isnan(number) else number
 
 
 def number_of(value: object) -> float:
@@ -135,11 +154,24 @@ def number_of(value: object) -> float:
     return math.nan
 
 
+def quantity_of(value: object) -> float:
+    """The number a value is or reads as, in days since 1970-01-01 if it is a date; NaN when it is none."""
+    try:
+        number = number_of(value)
+        return days.of_object(value) if math.isnan(number) and not isinstance(value, float | str) else number
+    except nothing_escapes.FAILURES:
+        return math.nan
+
+
 class Matcher:
     """Finds the level of a value, as the docstring of ``Categorical`` states the rule."""
 
     def __init__(self, column: Categorical) -> None:
         self.texts = {str(level): code for code, level in enumerate(column.levels)}
+        for code, level in enumerate(column.levels):
+            if isinstance(level, bool):  # files write truth values in small letters, and in capital ones
+                self.texts.setdefault(str(level).lower(), code)
+                self.texts.setdefault(str(level).upper(), code)
         self.number_levels = {float(level): code for code, level in enumerate(column.levels) if not isinstance(level, str)}
         self.numbers = dict(self.number_levels)
         # A number also matches the text that writes it, a whole one without decimal point first; levels that are numbers
@@ -187,16 +219,20 @@ def measure(name: str, column: Column, source: Source) -> FloatArray:
     Numbers in their own units or level indices; NaN for what is missing or matches nothing. The name is for the message when
     the dtype cannot be read.
     """
-    if isinstance(source, Refused):
+    if isinstance(source, Refused) or (isinstance(source, Days) and isinstance(column, Categorical)):
         kind = "numeric" if isinstance(column, Numeric) else "categorical"
         raise SchemaError(
             f"column {name!r} has dtype {source.dtype}, which a {kind} column cannot hold; "
             f"convert it so that every value is {column.allowed}"
         )
+    if isinstance(source, Days):
+        return source.values
     matcher = None if isinstance(column, Numeric) else Matcher(column)
     if isinstance(source, Numbers):
         return source.values if matcher is None else matcher.codes_of_numbers(source.values)
-    meaning = number_of if matcher is None else matcher.code_of
+    meaning = (
+        matcher.code_of if matcher is not None else _day_of if isinstance(column, Numeric) and column.date else quantity_of
+    )
     # The extra last entry is what code -1 picks: missing.
     table = np.fromiter((*map(meaning, source.distinct), math.nan), dtype=np.float64)
     return table[source.codes]

@@ -22,6 +22,9 @@ from ..public_facts import PublicFacts
 from .block import Arrays, among_fillers, salvaged
 
 CACHE_BYTES = 512 * 2**20
+N_LONE_ROWS = 64
+LAST_BITS = 1e-4
+"""Of the range: by more, single precision does not round a row differently at another place."""
 WAYS_AT_ONCE = 4
 """Altered blocks that go into one call: a forest of a hundred trees then takes a third less time per row."""
 
@@ -78,12 +81,25 @@ class Predictions:
                 "function of its row alone (no randomness, no memory of other rows). Nothing was charged"
             )
         if not row_wise:
+            self._refuse_neighbours(model)
             warnings.warn(
                 f"{model.name}: a row's prediction changes in its last bits with its place in the block (seen on public "
                 "rows), so the model is asked one row at a time. That is slower; an ONNX or tree model usually avoids it.",
                 stacklevel=3,
             )
         self._admitted[id(model)] = _Admitted(model, fingerprint, row_wise)
+
+    def _refuse_neighbours(self, model: Model) -> None:
+        """Refuse a model whose outputs change with their neighbours by more than last bits: alone it says something else."""
+        schema = self._facts.feature_schema
+        rows = schema.probe_rows(N_LONE_ROWS)
+        together, alone = model.predict(schema, rows), self._row_by_row(model, rows)
+        moved = float(np.nanmax(np.abs(together - alone), initial=0.0))
+        if moved > LAST_BITS * model.width:
+            raise ModelError(
+                f"{model.name} says something else about a public row when other rows stand beside it (by {moved:.2g}); it "
+                "must be a function of its row alone, without means, ranks or batch statistics. Nothing was charged"
+            )
 
     def of(self, model: Model, values: Floats, block_index: int | None) -> Floats:
         """Predictions for one block; ``block_index`` names its place in the dataset, None for passing blocks."""

@@ -2,26 +2,29 @@
 
 *In memory*: one raw matrix that only the vault refers to.
 
-*In Parquet files*, streamed: data bigger than memory works. What a value is never raises (``schema/frames``). A file
-may still be damaged, gone, or written anew with other columns: its footer is read before a question is charged, which finds
-most of that; a damaged page is files only when it is read, and is reported in a sentence of ours, as Arrow's may quote what
-it could not read.
+*Elsewhere* (files, tables, datasets), streamed as Arrow record batches: data bigger than memory works. What a value is never
+raises (``schema/frames``). What the rows lie in may still be damaged, gone, or have other columns than it had: its columns
+are looked at, and no row, before a question is charged, which finds most of that. A damaged page or a lost connection is
+found only in the walk, and is reported in a sentence of ours, as a driver's may quote what it could not read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from ..._types import Floats
 from ...errors import InvalidInput, SchemaError, Unanswered
-from ...nothing_escapes import attempt
+from ...nothing_escapes import attempt, sealed
 from ...schema import Schema
+from .origins import origin_of
+from .pieces import Origin, Piece
 
 BATCH_BYTES = 32 * 2**20
+Result = TypeVar("Result")
 
 
 class RowSource:
@@ -29,6 +32,9 @@ class RowSource:
 
     keeps_order = True
     """Whether every walk gives the same rows in the same order, so that predictions may be kept by block."""
+
+    place: str | None = None
+    """The text by which an account knows these rows again; None for rows in memory."""
 
     def chunks(self, rows: int) -> Iterator[Floats]:
         """Raw matrices of exactly ``rows`` rows; only the last may be shorter."""
@@ -43,8 +49,9 @@ class RowSource:
 
 
 def open_rows(rows: object, schema: Schema) -> RowSource:
-    """Rows from a data frame, a NumPy array, or the path of a Parquet file or folder."""
-    return ParquetRows(Path(rows), schema) if isinstance(rows, str | Path) else MemoryRows(schema.read(rows))
+    """Rows from a data frame or an array, or from where they are (``origins``)."""
+    origin = origin_of(rows)
+    return MemoryRows(schema.read(rows)) if origin is None else ArrowRows(origin, schema)
 
 
 def recut(pieces: Iterable[Floats], rows: int) -> Iterator[Floats]:
@@ -76,80 +83,61 @@ class MemoryRows(RowSource):
         return (self._raw[start : start + rows] for start in range(0, len(self._raw), rows))
 
 
-class ParquetRows(RowSource):
-    """A Parquet file, or a folder of them in the order of their names."""
+class ArrowRows(RowSource):
+    """Rows that come as Arrow record batches, of which a walk holds the one it reads and the one before."""
 
-    def __init__(self, path: Path, schema: Schema) -> None:
-        self._schema, self._files = schema, _files(path)
+    def __init__(self, origin: Origin, schema: Schema) -> None:
+        self.origin, self._schema = origin, schema
+        self.keeps_order, self.place = origin.watched, origin.place
         self._checked = self.state()
         self._check_columns()
 
     def _check_columns(self) -> None:
-        import pyarrow.parquet as pq
-
-        for file in self._files:
-            columns = attempt(lambda file=file: pq.read_schema(file), None)  # type: ignore[misc]
-            if columns is None:
-                raise InvalidInput(f"{file} cannot be read as Parquet; write it with to_parquet, or pass a frame")
+        for piece in self.origin.pieces:
+            columns = sealed(piece.columns, InvalidInput(piece.unreadable))
             missing = [name for name in self._schema.names if name not in columns.names]
             if missing:
-                raise SchemaError(f"{file.name} has no column {', '.join(map(repr, missing))} that the schema declares")
-            self._schema.read(columns.empty_table())  # a dtype that holds no numbers is refused now, not after a charge
+                raise SchemaError(f"{piece.name} has no column {', '.join(map(repr, missing))} that the schema declares")
+            wanted = pa.schema([field for field in columns if field.name in self._schema.names])
+            # A dtype that holds no numbers is refused now, not after a charge. (``empty_table`` would import pandas.)
+            self._schema.read(pa.Table.from_batches([], schema=wanted))
 
     def state(self) -> object:
-        """Name, size and time of every file; None where one is gone."""
-        try:
-            return tuple((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in self._files)
-        except OSError:
-            return None
+        """As the origin has it; None where rows are gone."""
+        return attempt(self.origin.state, None)
 
     def check(self) -> None:
-        """Look at the files' footers if one was written since they were looked at last."""
+        """Look at the columns if somebody may have written since they were looked at last."""
         now = self.state()
         if now is None:
             raise InvalidInput("a file of these rows is gone; open the data again. Nothing was charged")
-        if now != self._checked:
+        if now != self._checked or not self.origin.watched:
             self._check_columns()
             self._checked = now
 
     def chunks(self, rows: int) -> Iterator[Floats]:
-        """Chunks of exactly ``rows`` rows (the last may be shorter), however the files are cut."""
+        """Chunks of exactly ``rows`` rows (the last may be shorter), however the batches are cut."""
         return recut(self._raw_batches(), rows)
 
     def _raw_batches(self) -> Iterator[Floats]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        batch_rows = max(1024, BATCH_BYTES // (8 * self._schema.n_columns))
-        names = list(self._schema.names)
-        for file in self._files:
-            opened = attempt(lambda file=file: pq.ParquetFile(file, pre_buffer=False, buffer_size=2**20), None)  # type: ignore[misc]
-            if opened is None:
-                raise _damaged(file)
-            with opened:
-                batches: Iterator[Any] = opened.iter_batches(batch_size=batch_rows, columns=names)
-                while (batch := attempt(lambda batches=batches: next(batches, None), _DAMAGED)) is not None:  # type: ignore[misc]
-                    if batch is _DAMAGED:
-                        raise _damaged(file)
-                    yield self._schema.read(pa.Table.from_batches([batch]))
+        rows = max(1024, BATCH_BYTES // (8 * self._schema.n_columns))
+        for piece in self.origin.pieces:
+            batches = piece.batches(list(self._schema.names), rows)
+            try:
+                while (batch := _read(piece, lambda: next(batches, None))) is not None:  # noqa: B023
+                    for start in range(0, batch.num_rows, rows):
+                        table = pa.Table.from_batches([batch.slice(start, rows)])
+                        yield _read(piece, lambda: self._schema.read(table))  # noqa: B023
+            finally:  # in silence: a driver may complain about a walk that was left
+                attempt(batches.close, None)
 
 
-_DAMAGED = object()
-
-
-def _damaged(file: Path) -> Unanswered:
-    return Unanswered(
-        f"{file.name} cannot be read to its end: it is damaged, or was written while it was read. Write it again, and ask "
-        "again under a new version=; the question stays on the bill, because rows were looked at"
-    )
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    if path.is_dir():
-        files = sorted(path.rglob("*.parquet"))
-        if files:
-            return files
-        raise InvalidInput(f"the folder {path} holds no .parquet file")
-    raise InvalidInput(f"there is no file or folder {path}; rows are a data frame, an array or the path of a Parquet file")
+def _read(piece: Piece, work: Callable[[], Result]) -> Result:
+    """What ``work`` reads, or the sentence that it could not be read; why it could not may be about a row."""
+    result = attempt(lambda: (work(),), None)
+    if result is None:
+        raise Unanswered(
+            f"{piece.name} cannot be read to its end: it is damaged or gone, or was changed while it was read. Mend that, "
+            "and ask again under a new version=; the question stays on the bill, because rows were looked at"
+        )
+    return result[0]
