@@ -51,7 +51,7 @@ class Layout:
         ends = [(c.low, c.high) if isinstance(c, Numeric) else (0, len(c.levels) - 1) for c in self.columns]
         self.low, self.high = np.array(ends, dtype=np.float64).T.copy()
         self.filler = np.array([[_filler_value(column) for column in self.columns]])
-        self.policy = np.array([_policy_value(column) for column in self.columns])
+        self.policy = np.array([policy_value(column) for column in self.columns])
         self.numeric_columns = _as_slice(np.flatnonzero(numeric))
         self.numeric_features = _as_slice(starts[:-1][numeric])
         self.numeric_low = self.low[numeric]
@@ -189,7 +189,7 @@ def _filler_value(column: Column) -> float:
     return float(np.clip(np.rint(middle) if column.integer else middle, column.low, column.high))
 
 
-def _policy_value(column: Column) -> float:
+def policy_value(column: Column) -> float:
     """What stands for a missing value; NaN where nothing does."""
     if column.missing is None:
         return float("nan")
@@ -222,10 +222,14 @@ def objects_array(values: Sequence[object]) -> NDArray[np.object_]:
 def original_values(column: Column, raw_column: FloatArray) -> NDArray[np.generic]:
     """One raw column in original units and levels; missing entries are NaN or None."""
     missing = np.isnan(raw_column)
+    if column.as_nan:  # a code, or a level, that models were never shown; one dtype, whether or not these rows have it
+        missing |= raw_column == policy_value(column)
+        raw_column = np.where(missing, np.nan, raw_column)
     if isinstance(column, Numeric):
         # An integer array has no room for a missing value.
-        return np.rint(raw_column).astype(np.int64) if column.integer and not missing.any() else raw_column.copy()
+        whole = column.integer and not column.as_nan and not missing.any()
+        return np.rint(raw_column).astype(np.int64) if whole else raw_column.copy()
     levels = levels_array(column)
-    if missing.any():
+    if missing.any() or column.as_nan:
         return np.take(objects_array([*column.levels, None]), np.where(missing, len(levels), raw_column).astype(np.intp))
     return np.take(levels, raw_column.astype(np.intp))

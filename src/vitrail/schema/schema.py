@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import importlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
+from .._tables import html_table
 from ..accounting import JsonValue
 from ..errors import InvalidInput, SchemaError
 from ..nothing_escapes import hushed
-from .columns import Categorical, Column, Level, Numeric, column_from_json, column_to_json
-from .frames import Numbers, Refused, Source, sources_of
-from .layout import BoolArray, FloatArray, Layout, levels_array, original_values
+from .columns import WORDS, Categorical, Column, Level, Numeric, column_from_json, column_to_json
+from .frames import Days, Numbers, Refused, Source, is_missing, sources_of
+from .layout import BoolArray, FloatArray, Layout, levels_array, original_values, policy_value
 from .reading import read_private, read_public
 from .rules import Group, Rule, checked_rules, named_in, rule_from_json, rule_to_json
 
@@ -82,7 +82,7 @@ class Schema(Mapping[str, Column]):
         if len(set(names)) < len(names):
             twice = next(text for text in names if names.count(text) > 1)
             raise SchemaError(f"two features would be called {twice!r}; rename one of the columns")
-        self._canonical = json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False)
+        self._canonical = json.dumps(self._content(), separators=(",", ":"), allow_nan=False)
 
     @classmethod
     def infer(cls, public_frame: object, *, max_levels: int = 50) -> Schema:
@@ -141,13 +141,12 @@ class Schema(Mapping[str, Column]):
         return f"Schema({{{columns}}}{f', rules={list(self.rules)!r}' if self.rules else ''})"
 
     def _repr_html_(self) -> str:
-        rows = ""
+        rows = []
         for name, column in self._columns.items():
             kind = "numeric" if isinstance(column, Numeric) else "categorical"
             missing = "the row counts zero" if column.missing is None else f"read as {column.missing!r}"
-            cells = "".join(f"<td>{html.escape(text)}</td>" for text in (name, kind, column.allowed, missing))
-            rows += f"<tr>{cells}</tr>"
-        return f"<table><tr><th>column</th><th>kind</th><th>allowed</th><th>missing</th></tr>{rows}</table>"
+            rows.append((name, kind, column.allowed, missing))
+        return html_table(("column", "kind", "allowed", "missing"), rows)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -212,7 +211,14 @@ class Schema(Mapping[str, Column]):
 
     def to_json(self) -> dict[str, JsonValue]:
         """The schema as plain JSON values; the order of columns is part of it."""
-        columns: list[JsonValue] = [{"name": name, **column_to_json(column)} for name, column in self._columns.items()]
+        return self._content(but=())
+
+    def _content(self, but: tuple[str, ...] = WORDS) -> dict[str, JsonValue]:
+        """Everything but words for people: by it schemas are equal, and have their digest."""
+        columns: list[JsonValue] = [
+            {"name": name, **{key: value for key, value in column_to_json(column).items() if key not in but}}
+            for name, column in self._columns.items()
+        ]
         made: dict[str, JsonValue] = {"version": FORMAT_VERSION, "columns": columns}
         if self.rules:  # left out where there are none: schemas of before keep their text, and with it their digest
             made["rules"] = [rule_to_json(rule) for rule in self.rules]
@@ -275,6 +281,9 @@ class Schema(Mapping[str, Column]):
 
     def read_points(self, points: object) -> FloatArray:
         """Public points as a raw matrix, strictly: whatever does not fit the schema is an error.
+
+        A missing value (None, NaN, an empty text) is what the column declares to stand for it, an error where it declares
+        nothing.
 
         Parameters
         ----------
@@ -341,6 +350,14 @@ class Schema(Mapping[str, Column]):
         self._layout.check_raw(raw)
         return {name: original_values(column, raw[:, j]) for j, (name, column) in enumerate(self._columns.items())}
 
+    def values_for_models(self, raw: FloatArray) -> FloatArray:
+        """A copy of raw rows, with NaN where a column says that models are given NaN for what is missing (``as_nan``)."""
+        made = raw.copy()
+        for j, column in enumerate(self._columns.values()):
+            if column.as_nan:
+                made[made[:, j] == policy_value(column), j] = np.nan
+        return made
+
     def pandas(self, raw: FloatArray, *, categories: bool = False) -> pd.DataFrame:
         """Complete raw rows as a pandas DataFrame in original units and levels.
 
@@ -361,9 +378,11 @@ class Schema(Mapping[str, Column]):
             if isinstance(column, Numeric):
                 columns[name] = original_values(column, raw[:, j])
             else:
-                levels = pandas.Series(levels_array(column))
+                levels = pandas.Series(levels_array(column), dtype=object if column.as_nan else None)
                 levels = levels.astype(pandas.CategoricalDtype(levels)) if categories else levels
-                columns[name] = levels.array.take(raw[:, j].astype(np.intp))
+                blank = column.levels.index(column.missing) if column.as_nan and column.missing is not None else -1
+                codes = np.where(raw[:, j] == blank, -1, raw[:, j]).astype(np.intp)  # -1 is missing
+                columns[name] = levels.array.take(codes, allow_fill=blank >= 0)
         made: pd.DataFrame = pandas.DataFrame(columns, copy=False)
         return made
 
@@ -380,14 +399,14 @@ def _features_of(name: str, column: Column) -> list[str]:
 
 def infer_column(name: str, source: Source, max_levels: int) -> Column:
     """What a public column's values suggest."""
-    if isinstance(source, Refused):
+    if isinstance(source, Refused | Days):
         raise SchemaError(f"column {name!r} has dtype {source.dtype}; only numbers and levels can be declared: leave it out")
     if isinstance(source, Numbers):
         return _numeric(name, source.values, source.whole)
     if source.distinct == [False, True] and not source.loose:
         return Categorical([False, True])
     plain = [value.item() if isinstance(value, np.generic) else value for value in source.distinct]
-    present = [value for value in plain if not _is_missing(value)]
+    present = [value for value in plain if not is_missing(value)]
     if source.loose and present and all(type(value) in (int, float) for value in present):
         return _numeric(name, np.array(present, dtype=np.float64), all(isinstance(value, int) for value in present))
     of_column = f"column {name!r} of the public frame"
@@ -405,11 +424,6 @@ def infer_column(name: str, source: Source, max_levels: int) -> Column:
     if len({isinstance(level, str) for level in levels}) > 1:
         raise SchemaError(f"{of_column} mixes texts and numbers; declare it yourself")
     return Categorical(sorted(levels))
-
-
-def _is_missing(value: object) -> bool:
-    # `value != value` finds NaN and NaT; pandas' own NA refuses to be compared and is known by its name.
-    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
 
 
 def _numeric(name: str, values: FloatArray, whole: bool) -> Numeric:
