@@ -23,8 +23,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vitrail.errors import ModelError
 from vitrail.model import Model
-from vitrail.model.model import feed_of
-from vitrail.model.predictors import on_one_thread, predictor_of
+from vitrail.model.feeds import feed_of
+from vitrail.model.predictors import on_one_thread
+from vitrail.model.reading_models import predictor_of
 from vitrail.schema import Categorical, Numeric, Schema
 
 SCHEMA = Schema(
@@ -68,7 +69,7 @@ def test_a_pipeline_on_a_frame_gets_its_columns_by_name_and_in_its_order():
 
 def test_estimators_on_other_forms():
     values = RandomForestClassifier(5, random_state=0).fit(RAW, LABEL)
-    assert np.array_equal(Model(values).predict(SCHEMA, RAW), values.predict_proba(RAW)[:, 1])
+    assert np.array_equal(Model(values, inputs="values").predict(SCHEMA, RAW), values.predict_proba(RAW)[:, 1])
     numbered = LogisticRegression().fit(pd.DataFrame(FEATURES), LABEL)
     assert np.array_equal(Model(numbered).predict(SCHEMA, RAW), numbered.predict_proba(FEATURES)[:, 1])
     categories = SCHEMA.pandas(RAW, categories=True)
@@ -132,6 +133,8 @@ def test_classes():
         Model(three)
     with pytest.raises(ModelError, match=r"output is 'hi'; choose a class of .*'low', 'mid', 'top'"):
         Model(three, output="hi")
+    with pytest.raises(ModelError, match=r"output is 'Top'.*Did you mean 'top'\?"):
+        Model(three, output="Top")
     with pytest.raises(ModelError, match="output is 3"):
         Model(three, output=3)
     by_label, by_index = Model(three, output="mid"), Model(three, output=1)
@@ -150,7 +153,7 @@ def test_what_is_no_model():
         Model(LinearSVC().fit(FEATURES, LABEL))
     with pytest.raises(ModelError, match="the class LogisticRegression"):
         Model(LogisticRegression)
-    with pytest.raises(ModelError, match=r"fails on public probe rows.*NotFittedError"):
+    with pytest.raises(ModelError, match=r"LogisticRegression is not fitted \(NotFittedError\); call its fit first"):
         Model(LogisticRegression()).check(SCHEMA)
     two_targets = RandomForestClassifier(3).fit(FEATURES, np.stack([LABEL, 1 - LABEL], axis=1))
     with pytest.raises(ModelError, match="returns"):
@@ -307,10 +310,11 @@ def test_an_onnx_file_of_a_regressor_or_of_three_classes():
     )
     three = LogisticRegression(max_iter=500).fit(FEATURES, LABEL3)
     exported = to_onnx(three, FEATURES[:1].astype(np.float32), options={"zipmap": False}).SerializeToString()
-    with pytest.raises(ModelError, match="returns 3 columns; choose one with output="):
-        Model(exported).check(SCHEMA)
-    found = Model(exported, output=2).predict(SCHEMA, RAW)
-    assert np.allclose(found, three.predict_proba(FEATURES)[:, 2], atol=1e-5)
+    with pytest.raises(ModelError, match="3 classes; choose one with output=: 'low', 'mid', 'top'"):
+        Model(exported)
+    for output in (2, "top"):
+        found = Model(exported, output=output).predict(SCHEMA, RAW)
+        assert np.allclose(found, three.predict_proba(FEATURES)[:, 2], atol=1e-5)
 
 
 def test_an_onnx_file_with_one_input_per_column():

@@ -1,6 +1,7 @@
-"""Public predictors with a declared output range: scikit-learn estimators, torch modules, ONNX files, functions."""
+"""Public predictors with a declared output range: estimators, boosters, torch modules, files of them, functions."""
 
-from .model import Inputs, Model
+from .feeds import Inputs
+from .model import Model
 from .purity import is_row_wise
 
 __all__ = ["Inputs", "Model", "is_row_wise"]

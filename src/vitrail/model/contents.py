@@ -15,12 +15,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
+import json
 import pickle
 import sys
+import tempfile
 import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,7 +45,38 @@ class _ContentPickler(pickle.Pickler):
             plain = obj.detach().cpu().contiguous()
             content = plain.reshape(-1).view(torch.uint8).numpy() if plain.numel() else np.empty(0, dtype=np.uint8)
             return str, (f"{plain.dtype}{tuple(plain.shape)}{_array_text(content)}",)
+        if (serialised := _booster_text(obj)) is not None:
+            return str, (serialised,)
         return NotImplemented
+
+
+def _booster_text(given: Any) -> str | None:
+    """A booster by its trees: its own pickle also holds how many threads it was trained with, and when."""
+    if is_of(given, "xgboost", "Booster"):
+        return hashlib.sha256(given.save_raw("ubj")).hexdigest()
+    if is_of(given, "lightgbm", "Booster"):
+        return hashlib.sha256(given.model_to_string().encode()).hexdigest()
+    return catboost_content(given) if is_of(given, "catboost", "CatBoost") else None
+
+
+def catboost_content(model: Any) -> str | None:
+    """A stable hash of a fitted model of CatBoost: its JSON form, if it has one, without when and how it was trained."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        try:
+            model.save_model(str(path), format="json")
+        except Exception:
+            return None
+        parts = json.loads(path.read_text())
+    del parts["model_info"]
+    parts["classes"] = np.ravel(model.classes_).tolist() if model.classes_ is not None else []
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def is_of(given: object, module: str, name: str) -> bool:
+    """Whether something is an instance of a library's class; a library that nobody imported made none."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return isinstance(kind, type) and isinstance(given, kind)
 
 
 def _array_text(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:

@@ -4,137 +4,38 @@ Noise is scaled to the range, so it must be known before any private row is seen
 theirs by definition), tried on public probe rows, and enforced by clipping on every row after that.
 
 A predictor is given scaled features, raw values, or a frame in original units: what its caller says, or what it recorded
-when it was fitted.
+when it was fitted (``feeds``).
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
-import importlib
 import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from .. import _checks
 from ..errors import ModelError
-from ..schema import FloatArray, Level, Numeric, Schema
+from ..schema import FloatArray, Level, Schema
+from .compiled import FEWEST_ROWS, Way, may_have_way, way_of
 from .contents import remembered
-from .predictors import EstimatorPredictor, ModelInput, OnnxPredictor, Predictor, TorchPredictor, predictor_of
+from .failures import refuse_idle_levels, why_it_failed
+from .feeds import INPUTS, Feed, Inputs, feed_of, level_order
+from .levels import UNKNOWN, Unknown, level_rows
+from .predictors import Predictor
 from .purity import adds_up_leaves, is_row_wise, leaves_add_up
+from .reading_models import predictor_of
 
-Inputs: TypeAlias = Literal["auto", "features", "values", "frame", "category-frame"]
-Kind: TypeAlias = Literal["features", "values", "frame", "category-frame"]
-INPUTS: tuple[Inputs, ...] = ("auto", "features", "values", "frame", "category-frame")
 N_PROBE_ROWS = 256
 # Share of the range by which probe outputs may miss it: single-precision probabilities do, by rounding.
 RANGE_TOLERANCE = 1e-6
 FINGERPRINT_STEPS = 1e9
 
-
-@dataclass(frozen=True, slots=True)
-class Feed:
-    """How raw rows become a model's input."""
-
-    kind: Kind | Literal["columns"]
-    names: tuple[str, ...] | None = None
-
-    def build(self, schema: Schema, raw: FloatArray) -> ModelInput:
-        """The model's input for complete raw rows."""
-        if self.kind == "columns":
-            return schema.frame(raw)
-        if self.kind in ("frame", "category-frame"):
-            frame = schema.pandas(raw, categories=self.kind == "category-frame")
-            return frame if self.names is None else frame[list(self.names)]
-        # A model must not be able to write into rows that others share.
-        matrix = schema.features(raw)[0] if self.kind == "features" else raw.copy()
-        return matrix if self.names is None else _with_names(matrix, self.names)
-
-    def describe(self, schema: Schema) -> str:
-        """What the model was given, for messages."""
-        width = schema.n_features if self.kind == "features" else schema.n_columns
-        what = {
-            "features": "features in [0, 1]",
-            "values": "values in original units with level indices",
-            "frame": "a pandas DataFrame in original units",
-            "category-frame": "a pandas DataFrame with category columns",
-            "columns": "one array per column in original units",
-        }[self.kind]
-        return f"{what}, {len(self.names) if self.names else width} columns"
-
-
-def _with_names(matrix: FloatArray, names: tuple[str, ...]) -> ModelInput:
-    """A frame for a model that was fitted on one and would warn without names."""
-    try:
-        pandas = importlib.import_module("pandas")
-    except ImportError:
-        return matrix
-    return pandas.DataFrame(matrix, columns=list(names))
-
-
-def feed_of(schema: Schema, inputs: Inputs, predictor: Predictor) -> Feed:
-    """Decide what the model is given, or say why that cannot be decided.
-
-    Parameters
-    ----------
-    schema : Schema
-        The columns the rows have.
-    inputs : str
-        The caller's choice; ``"auto"`` looks at what the model recorded about its training data.
-    predictor : Predictor
-        The model.
-    """
-    names, width = predictor.expected_names, predictor.expected_width
-    kind = _chosen(schema, predictor) if inputs == "auto" else inputs
-    if kind in ("frame", "category-frame"):
-        if isinstance(predictor, TorchPredictor):
-            raise ModelError(f"inputs is {inputs!r}, but {predictor.label} takes tensors; choose 'features' or 'values'")
-        unknown = [name for name in names or () if name not in schema]
-        if unknown:
-            raise ModelError(
-                f"the model was fitted on columns that the schema does not have: {', '.join(map(repr, unknown[:8]))}; "
-                f"the schema has the columns {', '.join(map(repr, schema.names))}"
-            )
-        return Feed("columns") if isinstance(predictor, OnnxPredictor) else Feed(kind, names)
-    offered = schema.n_features if kind == "features" else schema.n_columns
-    if width is not None and width != offered:
-        raise ModelError(f"{_expectation(predictor)}, but inputs={kind!r} gives it {offered} columns{_offer(schema)}")
-    return Feed(kind, names if names is not None and len(names) == offered else None)
-
-
-def _chosen(schema: Schema, predictor: Predictor) -> Kind:
-    names, width = predictor.expected_names, predictor.expected_width
-    if names is not None:
-        # Names of encoded features are tried first: for numbers alone they are the names of the columns too, and then
-        # the frame, in original units, is what someone who fitted on a frame has had in hand.
-        encoded = not set(names) <= set(schema.names) and names == schema.feature_names
-        if encoded and not isinstance(predictor, OnnxPredictor):
-            return "features"
-        by_dtype = isinstance(predictor, EstimatorPredictor) and predictor.uses_category_dtype
-        return "category-frame" if by_dtype else "frame"
-    if width is None:
-        return "features"
-    same = all(isinstance(column, Numeric) and (column.low, column.high) == (0, 1) for column in schema.values())
-    if width == schema.n_features == schema.n_columns and not same:  # features and values are other numbers
-        raise ModelError(
-            f"{_expectation(predictor)}, without names, and the schema has as many features as columns, so it is not plain "
-            "what it was fitted on; say inputs='features' (scaled to [0, 1]) or inputs='values' (original units)"
-        )
-    if width in (schema.n_features, schema.n_columns):
-        return "features" if width == schema.n_features else "values"
-    raise ModelError(f"{_expectation(predictor)}{_offer(schema)}; choose inputs=, or wrap the model in a function")
-
-
-def _expectation(predictor: Predictor) -> str:
-    return f"{predictor.label} expects {predictor.expected_width} columns"
-
-
-def _offer(schema: Schema) -> str:
-    return f"; the schema has {schema.n_columns} columns ('values') and {schema.n_features} features ('features')"
+Compiled: TypeAlias = Literal["auto", False]
 
 
 class Model:
@@ -143,11 +44,12 @@ class Model:
     Parameters
     ----------
     predictor : object
-        A function; a fitted estimator with ``predict_proba`` or ``predict``; a torch module; the path or bytes of an ONNX
-        file. It must be a function of each row alone.
+        A function; a fitted estimator with ``predict_proba`` or ``predict``; a booster of XGBoost, LightGBM or CatBoost; a
+        torch module; a loaded MLflow model; the bytes of an ONNX file; or the path of an ``.onnx``, ``.skops``, XGBoost
+        ``.json`` or ``.ubj``, LightGBM ``.txt`` or CatBoost ``.cbm`` file. It must be a function of each row alone.
     output : int or class label, optional
-        Which column of a several-column output: a class label where the estimator has ``classes_``, else an index. The
-        second class of a binary classifier by default.
+        Which column of a several-column output: a class label where the model names its classes, else an index. The second
+        class of a binary classifier by default.
     range : (float, float), optional
         Where outputs lie. (0, 1) for probabilities; otherwise it must be declared, because noise is scaled to it. Outputs
         of private rows are clipped to it.
@@ -155,13 +57,21 @@ class Model:
         What the predictor is given: features in [0, 1] of shape (rows, n_features); the raw matrix of shape
         (rows, n_columns) with level indices; a pandas DataFrame in original units, categories as plain values or as
         pandas' category dtype. ``"auto"`` follows what an estimator recorded when it was fitted; functions and torch
-        modules get features.
+        modules get features. :meth:`describe` tells what it came to.
+    unknown : {"refuse", "missing"}
+        What becomes of a declared level for which a booster of XGBoost or LightGBM recorded no category: the model is
+        refused, or given a missing value in its place. Other models have a rule of their own, such as an encoder's
+        ``handle_unknown``; all levels are tried on public rows.
     name : str, optional
         For display.
+    compiled : {"auto", False}
+        Whether blocks of rows may be predicted by a sooner way that gives the bits of the predictor's own, seen on public
+        rows: trees by masks or by compiled code, boosters without frames. :meth:`describe` tells which. It changes neither
+        outputs nor the digest.
 
     Attributes
     ----------
-    name, inputs
+    name, inputs, unknown, compiled
         As declared.
     predictor : Predictor
         The predictor in its adapter: for readers that must know what kind of model it is. Do not change it.
@@ -193,20 +103,30 @@ class Model:
         output: Level | None = None,
         range: tuple[float, float] | None = None,  # noqa: A002 - the plain word is what a caller looks for
         inputs: Inputs = "auto",
+        unknown: Unknown = "refuse",
         name: str | None = None,
+        compiled: Compiled = "auto",
     ) -> None:
         if inputs not in INPUTS:
             raise ModelError(f"inputs is {inputs!r}; choose one of {', '.join(map(repr, INPUTS))}")
+        if unknown not in UNKNOWN:
+            raise ModelError(f"unknown is {unknown!r}; choose 'refuse' or 'missing'")
+        if compiled not in ("auto", False):
+            raise ModelError(f"compiled is {compiled!r}; choose 'auto' or False")
         self.predictor = predictor_of(predictor)
         self.name = str(name) if name is not None else self.predictor.label
         self.inputs: Inputs = inputs
-        self.lo, self.hi = _checked_range(range, self.predictor.gives_probabilities, self.name)
+        self.unknown: Unknown = unknown
+        self.compiled: Compiled = compiled
+        self.lo, self.hi = _checked_range(range, self.predictor, self.name)
         self.column, self.output = _checked_output(output, self.predictor.classes, self.name)
         self._classes = self.predictor.classes
         self._bindings: dict[Schema, tuple[Feed, int | None]] = {}
+        self._ways: dict[Schema, tuple[str | None, Way | None]] = {}
+        self._ways_looked_at: set[Schema] = set()
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_bindings": {}}
+        return {**self.__dict__, "_bindings": {}, "_ways": {}, "_ways_looked_at": set()}
 
     def __repr__(self) -> str:
         output = "" if self.output is None else f", output={self.output!r}"
@@ -227,7 +147,7 @@ class Model:
         made = []
         for column, label in enumerate(self._classes):
             one = copy.copy(self)
-            one.column, one.output, one._bindings = column, label, {}
+            one.column, one.output, one._bindings = column, label, {}  # ways are shared: they give every column
             made.append(one)
         return tuple(made)
 
@@ -236,10 +156,32 @@ class Model:
         """The length of the output range, to which noise is scaled."""
         return self.hi - self.lo
 
+    def describe(self, schema: Schema) -> str:
+        """What the model is given for rows of this schema, in words; of level indices also which stands for which level.
+
+        And how blocks of rows are predicted, where that is not by the predictor itself.
+
+        Examples
+        --------
+        >>> from vitrail.schema import Categorical, Numeric
+        >>> schema = Schema({"age": Numeric(0, 120), "sex": Categorical(["Female", "Male"])})
+        >>> Model(lambda x: x[:, 0], range=(0, 1)).describe(schema)
+        'given features in [0, 1], 3 columns'
+        """
+        feed, way = self._bind(schema)[0], self._way(schema)
+        how = "" if way is None else f"; predicted by {way.words}"
+        return f"given {feed.describe(schema)}{level_order(schema, feed)}{how}"
+
     def check(self, schema: Schema) -> None:
-        """Try the model, as it is now, on public probe rows; raise ``ModelError`` if it cannot be used with this schema."""
+        """Try the model, as it is now, on public probe rows in which every declared level occurs.
+
+        Raises ``ModelError`` if it cannot be used with this schema.
+        """
         self._look_again()
-        outputs = self._probe_outputs(schema)
+        feed, column = self._bind(schema)
+        rows = np.concatenate([schema.probe_rows(N_PROBE_ROWS), level_rows(schema)])
+        outputs = self._select(self._try(schema, rows, feed), len(rows), column)
+        refuse_idle_levels(self.predictor, schema, lambda some: self._try(schema, some, feed))
         if not np.isfinite(outputs).all():
             raise ModelError(
                 f"{self.name} returns {outputs[~np.isfinite(outputs)][0]} on a public probe row; it must be finite"
@@ -271,6 +213,10 @@ class Model:
         """
         return self._clipped(schema, raw, [self._bind(schema)[1]])[0]
 
+    def unclipped(self, schema: Schema, raw: FloatArray) -> FloatArray:
+        """Outputs as the predictor gives them, before they are clipped to the range; otherwise as :meth:`predict`."""
+        return self._outputs(schema, raw, [self._bind(schema)[1]])[0]
+
     def predict_points(self, schema: Schema, raw: FloatArray, *, batch: int | None = None) -> FloatArray:
         """Outputs for public points, ``batch`` rows at a time; many where rows are short: forests are faster then."""
         batch = batch or max(4096, min(32_768, 2**20 // schema.n_columns))
@@ -285,18 +231,40 @@ class Model:
         return np.stack(self._clipped(schema, raw, [model._bind(schema)[1] for model in models]), axis=1)
 
     def _clipped(self, schema: Schema, raw: FloatArray, columns: Sequence[int | None]) -> list[FloatArray]:
-        """Some columns of the predictor's output, from one call; warnings would be about the rows, which may be private."""
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            result = self.predictor(self._bind(schema)[0].build(schema, raw))
-            outputs = [self._select(result, len(raw), column) for column in columns]
+        """Some columns of the predictor's output, from one call."""
+        outputs = self._outputs(schema, raw, columns)
         for output in outputs:
             output[~np.isfinite(output)] = np.nan
             np.clip(output, self.lo, self.hi, out=output)
         return outputs
 
+    def _outputs(self, schema: Schema, raw: FloatArray, columns: Sequence[int | None]) -> list[FloatArray]:
+        """Some columns of the predictor's output; warnings would be about the rows, which may be private."""
+        # Few rows are not worth making a way for. One that was made is used for all: its bits are the predictor's own.
+        way = self._way(schema) if len(raw) >= FEWEST_ROWS or schema in self._ways else None
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            if way is not None:
+                return way.outputs(raw, columns)
+            result = self.predictor(self._bind(schema)[0].build(schema, raw))
+            return [self._select(result, len(raw), column) for column in columns]
+
+    def _way(self, schema: Schema) -> Way | None:
+        """The sooner way to outputs, made anew when the model's content is another than it was made from."""
+        if not self.compiled or not may_have_way(self.predictor):
+            return None
+        feed, known = self._bind(schema)[0], self._ways.get(schema)
+        if known is None or schema not in self._ways_looked_at:
+            content = self.predictor.content()
+            if known is None or content is None or known[0] != content:
+                known = self._ways[schema] = content, way_of(schema, feed, self.predictor)
+            self._ways_looked_at.add(schema)
+        way = known[1]
+        return way if way is not None and way.is_current() else None
+
     def is_row_wise(self, schema: Schema, block_rows: int) -> bool:
         """Whether outputs depend on their row alone, bit for bit, in blocks of this many (public probe) rows."""
+        self._way(schema)  # before the first row: what is probed is what will be used
         if adds_up_leaves(self.predictor.wrapped):
             return leaves_add_up(lambda raw: self.predict(schema, raw), schema)
         return is_row_wise(lambda raw: self.predict(schema, raw), schema, block_rows)
@@ -356,6 +324,7 @@ class Model:
 
     def _hashed(self, *content: str) -> str:
         parts = [*content, self.column, self.lo, self.hi, self.inputs]
+        parts += [] if self.unknown == "refuse" else [self.unknown]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _look_again(self) -> None:
@@ -366,11 +335,12 @@ class Model:
                 f"{self.name} was fitted again and has other classes now; wrap it anew, so that output= is one of them"
             )
         self._bindings.clear()
+        self._ways_looked_at.clear()
 
     def _bind(self, schema: Schema) -> tuple[Feed, int | None]:
         """Decide on public rows what the model is given and which column of its output is meant; remember it."""
         if schema not in self._bindings:
-            feed, rows = feed_of(schema, self.inputs, self.predictor), schema.probe_rows(4)
+            feed, rows = feed_of(schema, self.inputs, self.predictor, self.unknown), schema.probe_rows(4)
             column = self._output_column(self._try(schema, rows, feed))
             self._select(self._try(schema, rows, feed), len(rows), column)
             self._bindings[schema] = feed, column
@@ -378,15 +348,16 @@ class Model:
 
     def _try(self, schema: Schema, public_rows: FloatArray, feed: Feed) -> object:
         """Call the model on public rows, where its own message may be shown."""
-        given = feed.build(schema, public_rows)
-        try:
+
+        def call(rows: FloatArray, way: Feed) -> object:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return self.predictor(given)
+                return self.predictor(way.build(schema, rows))
+
+        try:
+            return call(public_rows, feed)
         except Exception as error:
-            raise ModelError(
-                f"{self.name} fails on public probe rows, given as {feed.describe(schema)}: {type(error).__name__}: {error}"
-            ) from error
+            raise ModelError(why_it_failed(self.name, schema, feed, error, call)) from error
 
     def _probe_outputs(self, schema: Schema) -> FloatArray:
         """What the model, as it is now, says of public rows."""
@@ -429,10 +400,12 @@ def _numbers(result: object, name: str) -> np.ndarray[tuple[int, ...], np.dtype[
     return array.astype(np.float64, copy=False)
 
 
-def _checked_range(given: tuple[float, float] | None, gives_probabilities: bool, name: str) -> tuple[float, float]:
+def _checked_range(given: tuple[float, float] | None, predictor: Predictor, name: str) -> tuple[float, float]:
     if given is None:
-        if gives_probabilities:
+        if predictor.gives_probabilities:
             return 0.0, 1.0
+        if predictor.unbounded:
+            raise ModelError(f"{name} {predictor.unbounded}, or give range=(low, high), because noise is scaled to it")
         raise ModelError(f"{name} has no declared output range; give range=(low, high), because noise is scaled to it")
     try:
         lo, hi = (float(bound) for bound in given)
@@ -463,4 +436,7 @@ def _checked_output(given: object, classes: tuple[Level, ...] | None, name: str)
         return classes.index(given), classes[classes.index(given)]
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(classes):
         return given, classes[given]
-    raise ModelError(f"output is {given!r}; choose a class of {name}: {', '.join(map(repr, classes[:20]))}")
+    hint = _checks.did_you_mean(given, classes)
+    raise ModelError(
+        f"output is {given!r}; choose a class of {name}: {', '.join(map(repr, classes[:20]))}{hint and '.'}{hint}"
+    )

@@ -1,8 +1,8 @@
 """Adapters: what each family of models expects, returns and is called like.
 
-A torch module is copied, an ONNX file is read: what happens to them later changes nothing. An estimator is *followed*: it
-may be fitted again after the model was made, and is taken as it is when a question begins (``look_again``), never in the
-middle of one. A function is called as it is.
+A torch module and a native booster are copied, a file is read: what happens to them later changes nothing. An estimator is
+*followed*: it may be fitted again after the model was made, and is taken as it is when a question begins (``look_again``),
+never in the middle of one. A function is called as it is.
 
 A prediction must be a function of its row alone and the same on every call. So forests run on one thread (threads add
 their trees' votes in the order they finish), torch modules run in evaluation mode (batch normalisation and dropout look
@@ -25,20 +25,19 @@ from __future__ import annotations
 
 import copy
 import importlib
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import ModelError
-from ..schema import FloatArray, Level
-from .contents import content_digest, sketch
+from ..schema import FloatArray, Level, Schema
+from .contents import content_digest, is_of, sketch
+from .levels import Categories, levels_inside
 from .purity import adds_up_leaves, same_bits
+from .recorded import booster_of, given_names, has_categories, recorded_categories
 
 # A float64 matrix, a pandas DataFrame, or (for ONNX) a dictionary of columns.
 ModelInput: TypeAlias = object
@@ -59,12 +58,15 @@ class Predictor(ABC):
         What the columns of its output stand for, where it knows them.
     gives_probabilities : bool
         Whether its outputs are probabilities, by its own contract.
+    unbounded : str
+        Why its outputs have no bounds, for a message; empty where nothing is known about that.
     """
 
     expected_names: tuple[str, ...] | None = None
     expected_width: int | None = None
     classes: tuple[Level, ...] | None = None
     gives_probabilities: bool = False
+    unbounded: str = ""
 
     def __init__(self, wrapped: Any, label: str) -> None:
         self.wrapped, self.label = wrapped, label
@@ -72,6 +74,27 @@ class Predictor(ABC):
     @abstractmethod
     def __call__(self, inputs: ModelInput) -> object:
         """The outputs for a block of rows."""
+
+    @property
+    def uses_category_dtype(self) -> bool:
+        """Whether it was fitted on columns of pandas' category dtype and tells them apart by it."""
+        return False
+
+    def categories(self, schema: Schema, columns: Sequence[str]) -> Categories | None:
+        """The categories that it recorded, in its order, of those of its columns that are levels to it.
+
+        None where it takes plain values: encoders inside it, if any, know what to do with them.
+        """
+        return None
+
+    @property
+    def records_categories(self) -> bool:
+        """Whether ``categories`` has any."""
+        return False
+
+    def known_levels(self) -> Iterable[tuple[str, Sequence[object]]]:
+        """Columns and the levels that encoders inside it learned for them."""
+        return ()
 
     def look_again(self) -> None:  # noqa: B027 - most have nothing to do: what they call is their own, or a function
         """Take what it stands for as it is now."""
@@ -83,27 +106,6 @@ class Predictor(ABC):
     def sketch(self) -> str:
         """What can be known where ``content`` is None: the class."""
         return sketch(type(self.wrapped))
-
-
-class FunctionPredictor(Predictor):
-    """Any callable from a block of rows to a block of outputs."""
-
-    def __init__(self, function: Callable[[ModelInput], object]) -> None:
-        super().__init__(function, str(getattr(function, "__name__", type(function).__name__)))
-        # Before the first call: a function may keep counts or a cache in what it closes over.
-        self._sketch = sketch(function)
-
-    def __call__(self, inputs: ModelInput) -> object:
-        """Call the function."""
-        return self.wrapped(inputs)
-
-    def content(self) -> str | None:
-        """None: code has no stable hash."""
-        return None
-
-    def sketch(self) -> str:
-        """Instructions, constants, and what it closed over when the model was made."""
-        return self._sketch
 
 
 class EstimatorPredictor(Predictor):
@@ -123,7 +125,7 @@ class EstimatorPredictor(Predictor):
         steps = getattr(estimator, "steps", None)  # a pipeline is called after its last one
         super().__init__(estimator, type(steps[-1][1] if isinstance(steps, list) and steps else estimator).__name__)
         names, width = getattr(estimator, "feature_names_in_", None), getattr(estimator, "n_features_in_", None)
-        self.expected_names = None if names is None else tuple(str(name) for name in names)
+        self.expected_names = given_names(names)
         self.expected_width = None if width is None else int(width)
         classes = getattr(estimator, "classes_", None)
         known = self.gives_probabilities and classes is not None and np.ndim(classes) == 1
@@ -135,6 +137,24 @@ class EstimatorPredictor(Predictor):
         fitted = getattr(self.wrapped, "best_estimator_", self.wrapped)
         by_dtype = isinstance(given := getattr(fitted, "categorical_features", None), str) and given == "from_dtype"
         return by_dtype and getattr(fitted, "is_categorical_", None) is not None
+
+    def categories(self, schema: Schema, columns: Sequence[str]) -> Categories | None:
+        """What the booster inside recorded, if the estimator is one of XGBoost's or LightGBM's."""
+        booster = self._booster
+        return None if booster is None else recorded_categories(booster, schema, columns, self.label)
+
+    @property
+    def records_categories(self) -> bool:
+        """Whether the booster inside it, if there is one, recorded any."""
+        return (booster := self._booster) is not None and has_categories(booster)
+
+    @property
+    def _booster(self) -> Any | None:
+        return booster_of(getattr(self.wrapped, "best_estimator_", self.wrapped))
+
+    def known_levels(self) -> Iterable[tuple[str, Sequence[object]]]:
+        """Columns and the levels that encoders inside it learned for them."""
+        return levels_inside(self.wrapped)
 
     def __call__(self, inputs: ModelInput) -> object:
         """Probabilities of a classifier, values of a regressor."""
@@ -175,103 +195,8 @@ class TorchPredictor(Predictor):
             return self.wrapped(torch.from_numpy(matrix).to(dtypes[0] if dtypes else torch.float32))
 
 
-class OnnxPredictor(Predictor):
-    """An ONNX graph, kept as its bytes so that it can be pickled; the session is opened where it is used."""
-
-    wrapped: bytes
-
-    def __init__(self, content: bytes, label: str) -> None:
-        try:
-            runtime = importlib.import_module("onnxruntime")
-        except ImportError as error:
-            raise ModelError("an ONNX model needs onnxruntime, which is not installed; install vitrail[onnx]") from error
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.execution_mode = runtime.ExecutionMode.ORT_SEQUENTIAL
-        options.use_deterministic_compute = True
-        options.log_severity_level = 4  # its warnings go to stderr and would be about private rows
-        super().__init__(content, label)
-        try:
-            self._session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        except Exception as error:
-            raise ModelError(f"{label} is not an ONNX model that onnxruntime can open: {error}") from error
-        inputs = self._session.get_inputs()
-        self._input_types: dict[str, str] = {given.name: given.type for given in inputs}
-        # A dimension that the file leaves open is a text or None here.
-        width = inputs[0].shape[1] if len(inputs) == 1 and len(inputs[0].shape) == 2 else None
-        self.expected_width = width if isinstance(width, int) else None
-        self.expected_names = tuple(self._input_types) if len(inputs) > 1 else None
-        outputs = [output.name for output in self._session.get_outputs()]
-        likely = [name for name in outputs if "prob" in name.lower()]
-        if len(likely) != 1 and len(outputs) != 1:
-            raise ModelError(
-                f"{label} has the outputs {', '.join(map(repr, outputs))} and none is plainly the probabilities; "
-                "export it with one output, or with one called 'probabilities'"
-            )
-        self.gives_probabilities = len(likely) == 1
-        self._output: str = likely[0] if likely else outputs[0]
-
-    def __reduce__(self) -> tuple[type[OnnxPredictor], tuple[bytes, str]]:
-        return OnnxPredictor, (self.wrapped, self.label)
-
-    def __call__(self, inputs: ModelInput) -> object:
-        """The probabilities, or the only output."""
-        if isinstance(inputs, Mapping):
-            feed = {name: _onnx_array(inputs[name], kind)[:, None] for name, kind in self._input_types.items()}
-        else:
-            ((name, kind),) = self._input_types.items()
-            feed = {name: _onnx_array(cast(FloatArray, inputs), kind)}
-        result = self._session.run([self._output], feed)[0]
-        if isinstance(result, list) and result and isinstance(result[0], dict):  # skl2onnx's ZipMap: one dictionary per row
-            classes = list(result[0])
-            return np.array([[row[label] for label in classes] for row in result], dtype=np.float64)
-        return result
-
-
-def _onnx_array(values: NDArray[np.generic], kind: str) -> NDArray[np.generic]:
-    dtypes: dict[str, type] = {"tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(bool)": np.bool_}
-    dtypes |= {"tensor(string)": object, "tensor(int32)": np.int32, "tensor(float16)": np.float16}
-    return np.ascontiguousarray(values, dtype=dtypes.get(kind, np.float32))
-
-
-def predictor_of(given: object) -> Predictor:
-    """The adapter for what the caller calls a model."""
-    if isinstance(given, str | Path):
-        path = Path(given)
-        if path.suffix.lower() != ".onnx":
-            raise ModelError(
-                f"the model is the path {str(given)!r}; only .onnx files are opened. Pickle and joblib files run code when "
-                "they are loaded: load it yourself if you trust it, and give the loaded object"
-            )
-        try:
-            return OnnxPredictor(path.read_bytes(), path.name)
-        except OSError as error:
-            raise ModelError(f"the model file {str(given)!r} cannot be read: {error}") from error
-    if isinstance(given, bytes):
-        return OnnxPredictor(given, "onnx")
-    if isinstance(given, type):
-        raise ModelError(f"the model is the class {given.__name__}; give a fitted instance of it")
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(given, torch.nn.Module):
-        return _torch_predictor(given)
-    if hasattr(given, "predict_proba"):
-        return EstimatorPredictor(given, gives_probabilities=True)
-    if hasattr(given, "predict"):
-        if hasattr(given, "classes_"):
-            raise ModelError(
-                f"{type(given).__name__} is a classifier without predict_proba; calibrate it (CalibratedClassifierCV), or "
-                "give a function, such as its decision_function, with range="
-            )
-        return EstimatorPredictor(given, gives_probabilities=False)
-    if callable(given):
-        return FunctionPredictor(given)
-    raise ModelError(
-        f"the model is {type(given).__name__}; give a function, an estimator with predict_proba or predict, a torch module, "
-        "or the path or bytes of an ONNX file"
-    )
-
-
-def _torch_predictor(module: Any) -> TorchPredictor:
+def torch_predictor(module: Any) -> TorchPredictor:
+    """The adapter of a module: of a copy in evaluation mode, where it can be copied."""
     try:
         return TorchPredictor(copy.deepcopy(module).cpu().eval())
     except Exception as error:
@@ -313,6 +238,10 @@ def on_one_thread(estimator: Any, depth: int = DEEPEST) -> Any:
 def _inner(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, int | float | str | np.ndarray):  # nearly all attributes; no estimators
         return value
+    if is_of(value, "xgboost", "Booster"):  # it has the threads that it was trained with, whatever n_jobs says now
+        quiet = value.copy()
+        quiet.set_param({"nthread": 1, "verbosity": 0})
+        return quiet
     if any(hasattr(value, method) for method in ("predict", "predict_proba", "transform")):
         return on_one_thread(value, depth)
     if type(value) in (list, tuple) and depth > 0:

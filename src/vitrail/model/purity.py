@@ -13,8 +13,9 @@ What a probe on finitely many public rows cannot show remains an assumption abou
 
 For scikit-learn's forests and single trees more is known than a probe shows: a row's output is a sum of leaf values, one
 tree after another on one thread, divided by their number. Comparisons, additions and one division, each rounded as IEEE 754
-prescribes, give the same bits for a row in any block. Of them a small block and its reverse are compared, and no more: every
-call of a forest has a cost of its own, and a probe at full size would take longer than predicting the rows.
+prescribes, give the same bits for a row in any block, by whichever way (``compiled``) its leaves are found. Of them a small
+block and its reverse are compared, and no more: every call of a forest has a cost of its own, and a probe at full size would
+take longer than predicting the rows.
 """
 
 from __future__ import annotations
