@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from vitrail.accounting import Cost, epsilon_of
 from vitrail.accounting.gdp import delta_of
-from vitrail.accounting.guarantee import Budget, Guarantee, check_neighbours, question_mu
+from vitrail.accounting.guarantee import Budget, Guarantee, question_mu
+from vitrail.accounting.neighbours import check_neighbours
 from vitrail.errors import InvalidInput, VitrailError
 
 

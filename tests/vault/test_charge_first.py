@@ -9,7 +9,7 @@ import vitrail as vt
 import vitrail.vault.noise.sampler
 from vitrail.errors import BudgetExceeded, InvalidInput, Unanswered
 from vitrail.ledger import SqlLedger, open_ledger
-from vitrail.vault.rows.sources import MemoryRows, ParquetRows
+from vitrail.vault.rows.sources import ArrowRows, MemoryRows
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 ROWS = {"x": np.linspace(0, 1, 40)}
@@ -163,7 +163,7 @@ def test_quotes_and_refusals_do_not_open_the_file(tmp_path, monkeypatch):
     def forbidden(self, rows):
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr(ParquetRows, "chunks", forbidden)
+    monkeypatch.setattr(ArrowRows, "chunks", forbidden)
     question = vt.BoundedSum(features, 1, 1.0)
     assert not data.quote(question, mu=5.0).fits
     with pytest.raises(BudgetExceeded):

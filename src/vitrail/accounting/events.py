@@ -35,6 +35,7 @@ from typing import ClassVar, TypeAlias
 
 from scipy.special import erfinv, log_ndtr, ndtri_exp
 
+from ..errors import InvalidInput
 from .cost import Cost, JsonValue
 
 
@@ -194,8 +195,14 @@ def block_epsilon(
     >>> round(block_epsilon(1.3, 500 / 60_000, 2400, 1e-5), 2)
     1.47
     """
-    import dp_accounting
-    from dp_accounting import pld
+    try:
+        import dp_accounting
+        from dp_accounting import pld
+    except ImportError as error:
+        raise InvalidInput(
+            "what sampled training costs is computed by dp-accounting, which is not installed; install vitrail[maps]. "
+            "Nothing was charged"
+        ) from error
 
     relation = {
         "add-remove": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
 from .. import _checks
+from .._tables import html_table, text_table
 from ..errors import InvalidInput
 from . import NOTHING, Basis, Cost, JsonValue, epsilon_of, mu_of, rounded_down, rounded_up
 from .cost import PICO
 from .gdp import LARGEST_MU
+from .neighbours import Neighbours, change_in_words, check_neighbours, unit_in_words
 
-Neighbours = Literal["add-remove", "replace-one"]
 Protects = Literal["explanation-data", "training-data"]
 
-NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace-one")
 PROTECTS: tuple[Protects, ...] = ("explanation-data", "training-data")
 
 SAMPLER_SHARE_OF_DELTA = 1e-6
@@ -33,11 +33,6 @@ def check_epsilon_delta(epsilon: float, delta: float, what: str = "a budget") ->
         raise InvalidInput(f"epsilon of {what} is {epsilon}; it must be positive and finite, for example 1.0")
     if not 0 < delta < 1:
         raise InvalidInput(f"delta of {what} is {delta}; it must lie strictly between 0 and 1, for example 1e-6")
-
-
-def check_neighbours(neighbours: str) -> Neighbours:
-    """The neighbour relation, if it is one of ours."""
-    return _checks.choice("neighbours", neighbours, NEIGHBOURS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +95,33 @@ class Budget:
         return {"epsilon": self.epsilon, "delta": self.delta, "training": list(self.training)}
 
 
+LARGEST_EPSILON = 100.0
+"""Above this a promise says nothing: it allows odds of e^100 to 1 that a row is the one somebody looks for."""
+
+
+def emptiness(budget: Budget, n_rows: int) -> str | None:
+    """Why a budget promises nothing for so many rows, in words; None where it promises something.
+
+    Examples
+    --------
+    >>> emptiness(Budget(1.0, 1e-6), 1000) is None
+    True
+    >>> emptiness(Budget(1.0, 0.1), 1000).split(";")[0]
+    'delta is 0.1, and there are 1000 rows: publishing one of them whole would keep such a promise'
+    """
+    if budget.epsilon > LARGEST_EPSILON:
+        return (
+            f"epsilon is {rounded_up(budget.epsilon)}, which promises nothing: an answer may then all but name a "
+            "row; it must be at most 100, and 1 is a usual budget"
+        )
+    if n_rows > 1 and budget.delta * n_rows >= 1:
+        return (
+            f"delta is {rounded_up(budget.delta)}, and there are {n_rows} rows: publishing one of them whole would "
+            f"keep such a promise; it must be far below {1 / n_rows:.1g}, and 1e-06 is usual"
+        )
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """A promise about what one release, one result or one account reveals.
@@ -113,8 +135,9 @@ class Guarantee:
         The promise as (epsilon, delta)-differential privacy.
     mu : float
         The same promise as Gaussian differential privacy (0 where fixed blocks are part of it and no mu describes it).
-    neighbours : {"add-remove", "replace-one"}
-        What "one person's data" means: a row added or removed, or a row replaced.
+    neighbours : str
+        What "one person's data" means: ``"add-remove"`` for a row added or removed, ``"replace-one"`` for a row replaced,
+        ``"add-remove, up to 3 rows per person"`` for all rows of a person.
     protects : {"explanation-data", "training-data"}
         Whose rows: those the explainer reads given the model, or those the model was trained on as well.
     basis : Basis
@@ -173,6 +196,18 @@ class Guarantee:
         mu = 0.0 if cost.block_epsilon or cost.block_delta else cost.mu
         return cls(_epsilon_at(cost, at), at + cost.block_delta, mu, neighbours, protects, basis)
 
+    @classmethod
+    def together(cls, promises: Iterable[Guarantee], delta: float, neighbours: Neighbours) -> Guarantee:
+        """The promise for all of these, each release behind them counted once; one about another unit cannot be added."""
+        given = tuple(promises)
+        for promise in given:
+            if promise.neighbours != neighbours and promise.epsilon:
+                raise InvalidInput(
+                    f"a result whose promise is about {promise.neighbours!r} cannot be added to one about {neighbours!r}; "
+                    "buy both from data with the same neighbours and rows_per_person"
+                )
+        return cls.of(Basis.union(promise.behind for promise in given), delta, neighbours)
+
     @property
     def behind(self) -> Basis:
         """The releases that it covers; where they are not named, one of this price that is like no other.
@@ -188,7 +223,7 @@ class Guarantee:
     @property
     def sentence(self) -> str:
         """The promise in words."""
-        change = {"add-remove": "adding or removing any one row", "replace-one": "replacing any one row"}[self.neighbours]
+        change = change_in_words(self.neighbours)
         whose = {
             "explanation-data": "of the data the explanation is computed from, given the model",
             "training-data": "of the data the model was trained on and the explanation is computed from",
@@ -196,6 +231,11 @@ class Guarantee:
         pair = f"(epsilon = {rounded_up(self.epsilon)}, delta = {rounded_up(self.delta)})"
         gdp = f", equal to {rounded_up(self.mu)}-GDP" if self.mu else ""
         return f"{pair}-differential privacy{gdp}, for {change} {whose}."
+
+    @property
+    def unit(self) -> str:
+        """Whose data it is about, in words: any one row, or all rows of any one person."""
+        return unit_in_words(self.neighbours)
 
     @property
     def brief(self) -> str:
@@ -312,6 +352,31 @@ class Bill:
             f"{rounded_up(self.budget_epsilon)} (δ = {rounded_up(self.budget_delta)}). The largest question that still "
             f"fits is ε = {rounded_down(self.remaining_epsilon)}."
         )
+
+    @property
+    def cells(self) -> tuple[tuple[str, ...], ...]:
+        """A row of texts for every line, under ``BILL_HEADER``."""
+        return tuple(
+            (
+                str(line.seq),
+                line.time_utc[:19].replace("T", " "),
+                line.analyst,
+                line.what,
+                rounded_up(line.epsilon) if line.paid else "free",
+                rounded_up(line.so_far),
+                f"{100 * line.share:.1f} %" if line.share else "",
+            )
+            for line in self.lines
+        )
+
+    def __str__(self) -> str:
+        return text_table(BILL_HEADER, self.cells, [f"The bill of account {self.account!r}: {self.sentence}"])
+
+    def _repr_html_(self) -> str:
+        return html_table(BILL_HEADER, self.cells, [f"The bill of account {self.account!r}", self.sentence])
+
+
+BILL_HEADER = ("entry", "time (UTC)", "analyst", "question", "ε", "ε so far", "of budget")
 
 
 def _epsilon_at(cost: Cost, delta: float) -> float:

@@ -12,6 +12,7 @@ from .questions.select import Select
 from .quote import Quote, price_tag
 from .rehearsal import PublicRows, rehearse
 from .rows.block import Block
+from .rows.tables import Table
 from .training.choice import HELD_OUT_SHARE, MapChoice, choose_run
 from .training.map_gradients import MapScores, map_scores
 from .training.plan import MapTraining, noise_for, run_epsilon
@@ -34,6 +35,7 @@ __all__ = [
     "Quote",
     "Release",
     "Select",
+    "Table",
     "TrainedMaps",
     "check_device",
     "choose_run",

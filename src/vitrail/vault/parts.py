@@ -14,10 +14,11 @@ uneven.
 of one kind of row. A partition is therefore known by a digest of the dataset's name and version, the schema, its own name
 and the number of parts; if any of these differs, charges add up as if each went to the whole data. The version is in it
 because a person whose values change may change parts: rows that change need a new version, as they do for stored answers,
-and Parquet files that were written since a part was made are refused.
+and files that were written since a part was made are refused. (Databases do not say when a table was written.)
 
 *Replace-one is refused*: the row that goes and the row that comes may lie in different parts, both would change, and the
-dearest part would be too little. *Parts of parts are refused*: the account's rule knows one level.
+dearest part would be too little. *Several rows per person are refused* for the same reason: a person's rows have hashes of
+their own and may lie in several parts. *Parts of parts are refused*: the account's rule knows one level.
 
 *Row counts.* How many rows a part has is private. Its public count is the dataset's, divided: max(1, round(m0 / k)).
 
@@ -36,6 +37,7 @@ from numpy.typing import NDArray
 from .. import _checks
 from .._types import Floats
 from ..accounting import JsonValue
+from ..accounting.neighbours import check_unit_is_a_row
 from ..errors import InvalidInput
 from ..ledger import Part
 from ..ledger.entries import MOST_PARTS
@@ -61,6 +63,7 @@ def partition(
         raise InvalidInput(
             f"this is {of} already; parts of parts are not accounted for. Split the data itself into more parts"
         )
+    check_unit_is_a_row(facts.neighbours, "rows of one person may lie in several parts", "ask the whole data")
     if facts.neighbours != "add-remove":
         raise InvalidInput(
             f"neighbours is {facts.neighbours!r}; disjoint parts share a budget under 'add-remove' only, because a row "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn, overload
 
 from .. import _checks
 from ..accounting import Basis, Cost, Event, JsonValue
-from ..accounting.guarantee import Budget, Guarantee, question_mu
+from ..accounting.guarantee import Budget, Guarantee, emptiness, question_mu
 from ..accounting.releases import Release
 from ..errors import InvalidInput
 from ..ledger import Charge, Part, Replay, Reservation, Statement, open_ledger
@@ -36,21 +36,27 @@ class PrivateData:
 
     Parameters
     ----------
-    rows : data frame, array, or path
+    rows : data frame, array, path, Table, dataset or function
         Anything narwhals reads (pandas, Polars, PyArrow), a dictionary of columns, a NumPy array with columns in schema
-        order, or the path of a Parquet file or folder, which is streamed.
+        order; or where the rows are, to be streamed: the path of a Parquet or CSV file or of a folder of Parquet files, a
+        list of paths, a :class:`Table`, a ``pyarrow.dataset.Dataset``, a ``datasets.Dataset``, a plain scan of Polars, or a
+        function that takes a list of columns and returns a ``pyarrow.RecordBatchReader``.
     schema : Schema
         Public bounds and levels. Never read off the rows.
     name : str
         The dataset's name in the bill.
     n_rows_public : int
-        The row count everybody may know: sums are divided by it. Declared by the owner, never taken from the rows.
+        The row count everybody may know: sums are divided by it. Declared by the owner, never taken from the rows. Rows,
+        not people, also with ``rows_per_person``.
     budget : Budget
         The most that may ever be spent on these rows, fixed when the account is first opened.
     target : str, optional
         The column to predict; it is no feature.
     neighbours : {"add-remove", "replace-one"}
-        What the promise is about: a row more or less, or a row exchanged.
+        What the promise is about: a row more or less, or a row exchanged; a person's rows, where there may be several.
+    rows_per_person : int
+        The most rows that one person has. The promise is then about all rows of any one person, and noise is so many times
+        larger at the same price. Declared, never checked: see docs/guarantees.md for somebody who has more.
     ledger : str, Path, SqlLedger, optional
         Where the bill is kept: ``"sqlite:///ledger.db"``, a path ending in ``.db``. If not given, the bill ends with the
         process, which is warned of once; ``"memory"`` says that it may.
@@ -101,6 +107,7 @@ class PrivateData:
         budget: Budget,
         target: str | None = None,
         neighbours: str = "add-remove",
+        rows_per_person: int = 1,
         ledger: object = None,
         analyst: str = "owner",
         account: str | None = None,
@@ -112,17 +119,19 @@ class PrivateData:
             raise InvalidInput(f"budget is {budget!r}; declare one: vt.Budget(epsilon=1.0, delta=1e-6)")
         for what, text in (("name", name), ("analyst", analyst), ("version", version), ("account", account or name)):
             _checks.text(what, text)
-        self.__facts = checked_facts(schema, target, n_rows_public, neighbours, block_rows, threads)
+        self.__facts = checked_facts(schema, target, n_rows_public, neighbours, block_rows, threads, rows_per_person)
+        if (why := emptiness(budget, self.__facts.n_rows_public)) is not None:
+            warnings.warn(f"{name}: {why}.", stacklevel=2)
         self.__name, self.__analyst, self.__version = name, analyst, version
         self.__part: Part | None = None
         self.__rows: RowSource = opening(lambda: open_rows(rows, schema))
         self.__predictions = Predictions(self.__facts)
-        path = str(Path(rows).resolve()) if isinstance(rows, str | Path) else None
+        place = self.__rows.place
         if ledger is None:
-            check_forgetful(account or name, path)
+            check_forgetful(account or name, place)
         self.__ledger = open_ledger(ledger)  # type: ignore[arg-type]
         self.__account, self.__delta = account or name, budget.question_delta
-        self.__ledger.open_account(self.__account, budget, self.__facts.neighbours, data=path)
+        self.__ledger.open_account(self.__account, budget, self.__facts.neighbours, data=place)
 
     def __repr__(self) -> str:
         return f"PrivateData({self.__name!r}, {len(self.schema)} columns, declared rows {self.n_rows_public})"
@@ -157,8 +166,13 @@ class PrivateData:
 
     @property
     def neighbours(self) -> str:
-        """The neighbour relation of every promise."""
+        """The neighbour relation of every promise; where a person may have several rows, it says how many."""
         return self.__facts.neighbours
+
+    @property
+    def rows_per_person(self) -> int:
+        """How many rows one person has at most: the unit of every promise."""
+        return self.__facts.rows_per_person
 
     @property
     def delta(self) -> float:

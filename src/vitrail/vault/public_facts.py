@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
-from ..accounting.guarantee import Neighbours, check_neighbours
+from ..accounting.neighbours import Neighbours, is_exchange, relation_of, rows_per_person_of, sensitivity_factor
 from ..errors import SchemaError
 from ..schema import Schema
 
@@ -36,12 +38,33 @@ class PublicFacts:
 
     @property
     def sensitivity_factor(self) -> int:
-        """How far one neighbour step moves a sum of contributions of norm at most 1."""
-        return {"add-remove": 1, "replace-one": 2}[self.neighbours]
+        """How far one neighbour step moves a sum of contributions of norm at most 1 (``accounting.neighbours``)."""
+        return sensitivity_factor(self.neighbours)
+
+    def farthest(self, bound: float) -> float:
+        """How far one neighbour step moves a sum of contributions of norm at most ``bound``, rounded up."""
+        exact, moved = self.sensitivity_factor * Fraction(bound), self.sensitivity_factor * bound
+        return moved if Fraction(moved) >= exact else math.nextafter(moved, math.inf)
+
+    @property
+    def rows_per_person(self) -> int:
+        """How many rows one neighbour step touches at most."""
+        return rows_per_person_of(self.neighbours)
+
+    @property
+    def is_exchange(self) -> bool:
+        """Whether a neighbour step exchanges rows for others."""
+        return is_exchange(self.neighbours)
 
 
 def checked_facts(
-    schema: Schema, target: str | None, n_rows_public: int, neighbours: str, block_rows: int | None, threads: int
+    schema: Schema,
+    target: str | None,
+    n_rows_public: int,
+    neighbours: str,
+    block_rows: int | None,
+    threads: int,
+    rows_per_person: int = 1,
 ) -> PublicFacts:
     """The public facts, or an error that says what is wrong with them."""
     if not isinstance(schema, Schema):
@@ -53,7 +76,7 @@ def checked_facts(
     count = _checks.whole("n_rows_public", n_rows_public, most=10**12, of="a PrivateData")
     rows = default_block_rows(count) if block_rows is None else _checks.whole("block_rows", block_rows, of="a PrivateData")
     at_once = _checks.whole("threads", threads, most=1024, of="a PrivateData")
-    return PublicFacts(schema, target, count, check_neighbours(neighbours), rows, at_once)
+    return PublicFacts(schema, target, count, relation_of(neighbours, rows_per_person), rows, at_once)
 
 
 def default_block_rows(n_rows_public: int) -> int:

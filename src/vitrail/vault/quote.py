@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
+from .._tables import html_table
 from ..accounting import Cost, JsonValue, dearest, rounded_down, rounded_up
 from ..accounting.guarantee import Guarantee
 from ..ledger import Part, Statement
@@ -80,6 +81,23 @@ class Quote:
             f"{verdict}: the largest question the account can still pay for is epsilon "
             f"{rounded_down(self.remaining_epsilon)}."
         )
+
+    @property
+    def cells(self) -> tuple[tuple[str, str], ...]:
+        """What it would cost, line by line: a word and a text."""
+        promise = self.guarantee
+        price = f"ε = {rounded_up(promise.epsilon)} at δ = {rounded_up(promise.delta)} (mu {rounded_up(promise.mu)})"
+        lines = [("price", price)]
+        if self.sigma is not None:
+            noise = f"{self.sigma:.4g} on the sum, {self.sigma_per_row:.3g} on a mean over the declared rows"
+            lines.append(("noise (one std)", noise))
+        if self.part is not None:
+            lines += [("asked of", self.part), ("adds to the account", f"mu {rounded_up(self.adds.mu)}")]
+        fits = f"{'yes' if self.fits else 'no'}: the largest question is ε = {rounded_down(self.remaining_epsilon)}"
+        return (*lines, ("fits", fits))
+
+    def _repr_html_(self) -> str:
+        return html_table(("", ""), self.cells)
 
     def to_json(self) -> dict[str, JsonValue]:
         """The quote as plain JSON values."""

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Basis
-from ..accounting.guarantee import Guarantee, check_neighbours
+from ..accounting.guarantee import Guarantee
+from ..accounting.neighbours import relation_of
 from ..accounting.releases import Release
 from ..schema import Schema
 from .public_facts import PublicFacts
@@ -38,7 +39,7 @@ class PublicRows:
     ----------
     rows : object
         What :class:`PrivateData` takes.
-    schema, target, n_rows_public, neighbours, block_rows, threads
+    schema, target, n_rows_public, neighbours, block_rows, threads, rows_per_person
         As for :class:`PrivateData`.
 
     Examples
@@ -59,9 +60,10 @@ class PublicRows:
     threads: int = 1
     watches: bool = True
     """Whether models may be fitted again between questions; in a single run of a recipe they are not."""
+    rows_per_person: int = 1
 
     def __post_init__(self) -> None:
-        relation = check_neighbours(self.neighbours)
+        relation = relation_of(self.neighbours, self.rows_per_person)
         self._facts = PublicFacts(self.schema, self.target, self.n_rows_public, relation, self.block_rows, self.threads)
         self._source = open_rows(self.rows, self.schema)
         self._predictions = Predictions(self._facts, watches=self.watches)
@@ -134,7 +136,8 @@ def rehearse(
     ----------
     question : BoundedSum, CellCounts, GramSum, ProductSum, Select or GroupedSum
     rows, schema
-        As for :class:`PrivateData`; so is ``declared``: n_rows_public, target, neighbours, block_rows, threads.
+        As for :class:`PrivateData`; so is ``declared``: n_rows_public, target, neighbours, block_rows,
+        threads, rows_per_person.
     mu : float
         The price of each draw.
     draws : int

@@ -2,8 +2,9 @@
 
 A row contributes q(row) in R^size, clipped to L2 norm ``l2_bound`` = C and rounded to a grid (see ``grid``), so the
 exact integer sum moves by at most C/g when a row is added or removed, and by at most 2C/g (or ``replace_bound``,
-where the caller can prove less) when one is replaced. It is mu-GDP with mu = C/sigma (``question``). Test:
-tests/vault/test_bounded_sum.py, tests/audit.
+where the caller can prove less) when one is replaced; k times as far where a person has up to k rows (see
+``accounting.neighbours``; every pair of exchanged rows is rounded, so what the grid adds to ``replace_bound`` counts k
+times too). It is mu-GDP with mu = C/sigma (``question``). Test: tests/vault/test_bounded_sum.py, tests/audit.
 
 *Of a Poisson sample* (``rate``), 1/rate times cheaper to compute. Every row is in the sample with probability ``rate``, by
 a draw of its own. Fix the draws of all other rows: with the extra row the output is P (it was drawn) with probability q and
@@ -11,8 +12,10 @@ Q (it was not) with probability 1 - q; without it, Q. The hockey-stick divergenc
 and H(Q | qP + (1-q)Q) <= q H(Q | P) by convexity, so at every epsilon they are at most those of the Gaussian pair at
 distance C: the release is C/sigma-GDP, and mixing over the other draws keeps that. It is charged mu = C/sigma of the
 sampled sum; the smaller divergences have no smaller finite GDP price (both curves share their far tails), so no
-amplification is claimed. Under replace-one the old row and the new one share their draw, and the bound is that of the whole
-sum. The value is scaled by 1/rate, an unbiased estimate of the sum over all rows; sigma is scaled with it.
+amplification is claimed. With up to k rows of a person, each with a coin of its own, the output is a mixture over which of
+them were drawn, and every part of the mixture is at most k C away: the same convexity gives k C/sigma. Under replace-one
+the old row and the new one share their draw, and the bound is that of the whole sum. The value is scaled by 1/rate, an
+unbiased estimate of the sum over all rows; sigma is scaled with it.
 """
 
 from __future__ import annotations
@@ -101,12 +104,12 @@ class BoundedSum(RowQuestion):
 
     def plan(self, mu: float, facts: PublicFacts) -> BoundedSumPlan:
         """Fix sigma and the grid."""
-        sensitivity = facts.sensitivity_factor * self.l2_bound
-        proven = self.replace_bound if facts.neighbours == "replace-one" and self.replace_bound else sensitivity
+        sensitivity, rows = facts.farthest(self.l2_bound), facts.rows_per_person
+        proven = rows * self.replace_bound if facts.is_exchange and self.replace_bound else sensitivity
         n_summed = facts.n_rows_public if self.rate is None else max(1, round(self.rate * facts.n_rows_public))
         grid = Grid.choose(self.l2_bound, self.size, sigma_for(proven, mu), n_summed)
         if proven < sensitivity:
-            sensitivity = min(sensitivity, proven + 2 * grid.displacement)
+            sensitivity = min(sensitivity, proven + 2 * rows * grid.displacement)
         return BoundedSumPlan(
             self, self.size, sensitivity, sigma_for(sensitivity, mu), grid.step, grid, rate=self.rate or 1.0
         )

@@ -3,8 +3,9 @@
 A row names, for each of t partitions, one cell by its number. It adds 1 there: t ones, or nothing at all where it does not
 count. So the sum, which is of whole numbers and exact, moves by at most sqrt(t) when a row is added or removed, and by at
 most sqrt(2 t) when one is replaced (in each partition a 1 leaves one cell and enters another; a row that does not count is
-nearer). No row can add more, whatever its function returns: numbers are checked, not clipped. Rounded Gaussian noise of
-standard deviation sigma on every count is mu-GDP with mu = sqrt(t)/sigma (``question``), however many cells there are.
+nearer); where a person has up to k rows, by k times as much, all of them in one cell (``accounting.neighbours``). No row can
+add more, whatever its function returns: numbers are checked, not clipped. Rounded Gaussian noise of standard deviation sigma
+on every count is mu-GDP with mu = sqrt(t)/sigma (``question``), however many cells there are.
 
 The same as a :class:`BoundedSum` of one-hot vectors, without ever making them. Test: tests/vault/test_cell_counts.py.
 """
@@ -89,7 +90,7 @@ class CellCounts(RowQuestion):
 
     def plan(self, mu: float, facts: PublicFacts) -> CellCountsPlan:
         """Fix sigma."""
-        sensitivity = root_up((2 if facts.neighbours == "replace-one" else 1) * len(self.sizes))
+        sensitivity = root_up(facts.rows_per_person**2 * (2 if facts.is_exchange else 1) * len(self.sizes))
         sigma = sigma_for(sensitivity, mu)
         step = min(1.0, max(FINEST_STEP, power_of_two_below(sigma / CELLS_PER_SIGMA)))
         return CellCountsPlan(self, self.size, sensitivity, sigma, step)

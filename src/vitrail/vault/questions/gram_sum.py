@@ -148,7 +148,7 @@ class GramSum(RowQuestion):
     def plan(self, mu: float, facts: PublicFacts) -> GramSumPlan:
         """Fix sigma and the coarse grid."""
         step, rounding = coarse_step(self.joint_bound, self.queries * (self.size**2 + self.size))
-        sensitivity = facts.sensitivity_factor * self.joint_bound + rounding
+        sensitivity = facts.farthest(self.joint_bound) + rounding
         products = SharedProduct(self) if self.queries >= SHARED_FROM_QUERIES else DirectProducts(self)
         width = self.queries * (self.size * (self.size + 1) // 2 + (self.size if self.cross else 0))
         return GramSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step, products)

@@ -5,8 +5,9 @@ a fresh process; its output is put into the public box [low, high] and on a grid
 a public default inside the box; the number of groups is constant. Couple the other rows' draws: adding or removing a
 row changes the content of one group only, so one summand moves, anywhere in the box: the sum moves by at most the
 box's diagonal |high - low| (sqrt(k) R for a cube). Replacing a row: couple its draw too, and again one group changes.
-Both relations cost the same. The box on the grid has half-sides of H_i whole cells, and the sensitivity used is the
-diagonal of *that* box, 2 g |H|: exact.
+Both relations cost the same. Where a person has up to k rows, each has a draw of its own and changes one group: at most
+k groups change, and the sum moves by at most k diagonals. The box on the grid has half-sides of H_i whole cells, and the
+sensitivity used is the diagonal of *that* box, 2 g |H|: exact.
 
 *Rankings.* With ``rank_points`` a group ranks things instead of saying numbers: its result is turned into points here, and
 two rankings are never further apart than ``largest_distance``, far less than the diagonal of their box. Points are rounded
@@ -40,7 +41,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 from ... import _checks
 from ..._types import Floats
@@ -209,6 +209,8 @@ class GroupedSum(Question):
             half_cells = np.full(self.size, math.inf)
             # Half a cell for each of two rankings and coordinate; the last factor covers the rounding of means of points.
             sensitivity = (furthest + step * math.sqrt(self.size) * (1 + 1e-6)) * (1 + 1e-15)
+        if facts.rows_per_person > 1:
+            sensitivity = math.nextafter(facts.rows_per_person * sensitivity, math.inf)
         return GroupedSumPlan(self, self.size, sensitivity, sigma_for(sensitivity, mu), step, half_cells)
 
 
@@ -311,6 +313,8 @@ def points_of(scores: Floats, rank_points: Floats) -> Floats:
     array([[0. , 2. , 1. ],
            [1.5, 1.5, 0. ]])
     """
+    from scipy.stats import rankdata  # slow to import, and few questions rank
+
     first, last = (rankdata(-scores, method, axis=-1).astype(np.intp) - 1 for method in ("min", "max"))
     before = np.concatenate([[0.0], np.cumsum(rank_points)])
     # A score of its own gets its rank's points as they are: the difference of two running sums would round them.

@@ -119,7 +119,7 @@ class ProductSum(RowQuestion):
         """Fix sigma and the coarse grid."""
         width = sum(a * r for a, r in zip(self.lefts, self.rights, strict=True))
         step, rounding = coarse_step(self.l2_bound, width)
-        sensitivity = facts.sensitivity_factor * self.l2_bound + rounding
+        sensitivity = facts.farthest(self.l2_bound) + rounding
         return ProductSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step)
 
 

@@ -1,7 +1,8 @@
 """What every kind of question has in common: it can describe itself, be planned at a price, and be answered.
 
 *Noisy sums.* All questions but ``Select`` release an exact integer sum plus noise (``SumPlan``). What a row adds, why that
-is bounded, and how far one neighbour step moves the sum, its ``sensitivity``, is argued beside each kind. Rounded Gaussian
+is bounded, and how far one neighbour step moves the sum, its ``sensitivity``, is argued beside each kind (for a person with
+several rows in ``accounting.neighbours``). Rounded Gaussian
 noise of standard deviation ``sigma`` is added on the grid of the sum. For integer x, x + round(Z) = round(x + Z):
 post-processing of the continuous Gaussian mechanism, hence mu-GDP with mu = sensitivity/sigma, and no float of the noise is
 ever visible (Mironov 2012; Haney et al. 2022).

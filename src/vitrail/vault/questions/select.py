@@ -1,9 +1,9 @@
 """Select: choose one of several candidates by a private score.
 
-The exponential mechanism, P(j) ~ exp(epsilon score_j / (2 s)), where one row moves any score by at most s. It is
+The exponential mechanism, P(j) ~ exp(epsilon score_j / (2 s)), where one neighbour step moves any score by at most s. It is
 epsilon-bounded-range and costs mu = -2 ndtri(1/(1 + e^(epsilon/2))) (see ``accounting.events``). score_j is the sum over
-rows of a number clipped to [-bound, bound]: s = bound add-remove, 2 bound replace-one. Scores are exact integers, so s holds
-exactly.
+rows of a number clipped to [-bound, bound]: s = bound add-remove, 2 bound replace-one, k times that where a person has up
+to k rows (``accounting.neighbours``). Scores are exact integers, so s holds exactly.
 
 The draw is exact as well: the weights exp(.) are computed as integers with ``WEIGHT_BITS`` bits by a series with a known
 remainder, and a uniform integer of ``UNIFORM_BITS`` bits, drawn before the rows are read, picks one. The distribution is

@@ -35,12 +35,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...accounting import FixedBlock, JsonValue
+from ...accounting.neighbours import check_unit_is_a_row
 from ...errors import InvalidInput
 from ..noise.sampler import bernoulli, random_integer_below
 from ..questions.question import Answer
 from ..questions.select import UNIFORM_BITS, drawn, selection_weights
 from .map_gradients import exact_responses, scores_of
-from .plan import MapTraining, check_paid
+from .plan import COINS, MapTraining, check_paid
 from .row_vectors import PublicMatrices, training_vectors
 from .run import TrainedMaps, on_device, train_maps
 
@@ -147,6 +148,7 @@ def choose_run(
 
 def choice_weights(counts: list[int], epsilon: float, neighbours: str) -> NDArray[np.object_]:
     """The odds of the exponential mechanism on counts, as integers: exp(epsilon count), or exp(epsilon count / 2)."""
+    check_unit_is_a_row(neighbours, COINS)
     rate = 2 if neighbours == "add-remove" else 1
     return selection_weights(counts, rate * epsilon, 1)
 

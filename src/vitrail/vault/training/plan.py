@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ... import _checks
 from ...accounting import FixedBlock, JsonValue, block_epsilon, epsilon_of, mu_of, rounded_down, rounded_up
+from ...accounting.neighbours import check_unit_is_a_row
 from ...errors import InvalidInput
 from ..questions.question import plain
 from .map_gradients import COPY_ROOM_BITS
@@ -184,8 +185,13 @@ class MapTraining:
             raise InvalidInput(f"there are {n_features} features; training takes at most {most}. Nothing was charged")
 
 
+COINS = "in private training every row enters by a coin of its own, which is priced for people with one row each"
+"""Why several rows per person are refused."""
+
+
 def check_paid(event: FixedBlock, neighbours: str, what: str) -> None:
     """Refuse sums whose noise does not pay for the epsilon that the event says."""
+    check_unit_is_a_row(neighbours, COINS)
     cost = run_epsilon(event.noise_multiplier, event.sampling_rate, event.steps, event.delta, neighbours)
     if not cost <= event.epsilon:
         raise InvalidInput(
@@ -204,6 +210,7 @@ def run_epsilon(
     >>> round(run_epsilon(1.3, 500 / 60_000, 2400, 1e-5), 2)
     1.47
     """
+    check_unit_is_a_row(neighbours, COINS)
     if sampling_rate == 1:  # Gaussian sums that one row moves by the clip, or by twice as much where it is exchanged
         distance = math.sqrt(steps) * (1 if neighbours == "add-remove" else 2)
         return epsilon_of(distance / noise_multiplier * (1 + 1e-12), delta)
@@ -222,6 +229,7 @@ def noise_for(epsilon: float, delta: float, sampling_rate: float, steps: int, ne
     >>> run_epsilon(noise_for(2.0, 1e-5, 0.1, 300), 0.1, 300, 1e-5) <= 2.0
     True
     """
+    check_unit_is_a_row(neighbours, COINS)
     if sampling_rate == 1:
         return math.sqrt(steps) * (1 if neighbours == "add-remove" else 2) / mu_of(epsilon, delta) * (1 + 1e-9)
     ratio = mu_of(epsilon, delta) / sampling_rate
