@@ -64,13 +64,13 @@ def test_marginals_write_a_report_and_numbers_and_are_free_the_second_time(run, 
 
 def test_marginals_of_a_csv_file_are_those_of_the_parquet_file(run, files: Path) -> None:  # type: ignore[no-untyped-def]
     csv.write_csv(pq.read_table(files / "people.parquet"), files / "people.csv")
-    words = [*ASK[2:], "--epsilon", 500, "--budget", 2000, "-o", "r.html"]
+    words = [*ASK[2:], "--epsilon", 90, "--budget", 100, "-o", "r.html"]
     for kind in ("parquet", "csv"):
         ran = run("marginals", f"people.{kind}", *words, "--name", kind, "-o", f"{kind}.json")
         assert ran.code == 0, ran.err
     one, other = (vt.Marginals.from_json(json.loads((files / f"{kind}.json").read_text())) for kind in ("parquet", "csv"))
-    assert np.allclose(one.shares["sex"], other.shares["sex"], atol=2e-3)
-    assert np.allclose(one.shares["age"], other.shares["age"], atol=2e-3)
+    assert np.allclose(one.shares["sex"], other.shares["sex"], atol=1e-2)
+    assert np.allclose(one.shares["age"], other.shares["age"], atol=1e-2)
 
 
 def test_a_changed_dataset_is_asked_anew(run, files: Path) -> None:  # type: ignore[no-untyped-def]

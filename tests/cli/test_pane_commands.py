@@ -113,7 +113,7 @@ def test_report_of_a_pane_and_report_of_data_are_one_word(run):
     assert "What matters most" in Path("report.html").read_text()
     assert vt.Report.load("report.json").importance is not None
     assert "hours-per-week" in run("report", "people.pane").out
-    data = run("report", "people.parquet")
+    data = run("report", "people.parquet", "--model", "model.onnx", "--epsilon", 1)
     assert data.code == 2
     assert "--schema" in data.err
 

@@ -18,7 +18,7 @@ from ..accounting import JsonValue, epsilon_of, rounded_down, rounded_up
 from ..accounting.guarantee import question_mu
 from ..errors import LedgerError, LedgerWarning, RowCountWarning
 from ..results.base import Result
-from .inputs import existing, open_existing_ledger, private_rows_of
+from .inputs import check_source, open_existing_ledger
 from .printing import check_files, content_of, give, print_json, print_lines, print_note, show
 
 if TYPE_CHECKING:
@@ -74,11 +74,11 @@ class Order(Generic[B, A]):
 
 def fulfil(order: Order[B, A], data: DataOptions, price: PriceOptions, output: OutputOptions) -> None:
     """Quote an order, or rehearse it, pay for it and hand the answer out."""
-    price.check(data.delta_or_default)
+    price.check(data.declared)
     check_files(output.files, order.what, tuple(order.writers))
-    schema, known = data.read_schema(), account_of(data)
+    known = account_of(data)
     budget = data.total(price, known)
-    rehearsal = data.private_data({column: [] for column in schema}, schema, budget, "memory")
+    rehearsal = data.nobody(budget)
     tried = order.explainer(rehearsal)
     if price.only_quoted:
         fresh = rehearsal.budget
@@ -90,18 +90,18 @@ def fulfil(order: Order[B, A], data: DataOptions, price: PriceOptions, output: O
             )
         print_quote(order, tried, data, price, known or fresh, as_json=output.as_json)
         return
-    existing(data.data, "data")
+    check_source(data.declared)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is paid for
         order.answer(tried.conversation().rehearse(question_mu(price.epsilon, None, rehearsal.delta)))
-    source = private_rows_of(data.data, schema)
     if data.ledger_is_new:
         print_note(
-            f"Note: {data.ledger} is a new ledger. If this data was asked about before, use the ledger that knows of it."
+            f"Note: {data.declared.ledger} is a new ledger. If this data was asked about before, use the ledger "
+            "that knows of it."
         )
-    if known is None and data.budget is None:
+    if known is None and data.budget is None and not data.is_declared:
         print_note(f"Note: --budget was not given, so this new account holds {rounded_up(budget.epsilon)} in all, for ever.")
-    private = with_notes(lambda: data.private_data(source, schema, budget, data.ledger))
+    private = with_notes(lambda: data.private_data(None, budget))
     last = max(entry.seq for entry in private.budget.entries)
     bought = with_notes(lambda: order.explainer(private)(epsilon=price.epsilon))
     if order.keep is not None:
@@ -143,8 +143,8 @@ def account_of(data: DataOptions) -> Statement | None:
     """The account as it stands; None where it was not opened yet. Looking opens none."""
     if data.ledger_is_new:
         return None
-    account = data.account or data.dataset
-    with closing(open_existing_ledger(data.ledger)) as ledger:
+    account = data.declared.account or data.declared.name
+    with closing(open_existing_ledger(data.declared.ledger)) as ledger:
         return ledger.statement(account) if account in ledger.accounts() else None
 
 
@@ -163,7 +163,7 @@ def print_quote(
     quoted = explainer.quote(epsilon=price.epsilon, half_width=price.half_width, verdict=price.verdict)
     tag = quoted.price
     if account is not None:
-        tag = price_tag(account, tag.cost, None, data.rows, analyst=data.analyst, part=None)
+        tag = price_tag(account, tag.cost, None, data.declared.n_rows_public, analyst=data.analyst, part=None)
     if as_json:
         verdict: dict[str, JsonValue] = {"fits": None, "remaining_epsilon": None} if account is None else {}
         print_json({**quoted.to_json(), "price": {**tag.to_json(), **verdict}})

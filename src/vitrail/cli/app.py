@@ -14,8 +14,9 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from ..errors import VitrailError
-from . import audit, ledger, paid, panes
+from ..errors import ModelError, VitrailError
+from . import audit, desk, label, ledger, paid, panes
+from .inputs import in_options
 
 EXIT_REFUSED = 2
 EXIT_UNEXPECTED = 70  # EX_SOFTWARE of sysexits.h
@@ -48,11 +49,12 @@ app = _group(
 )
 _ledger = _group(help="Look at a ledger, entry by entry; copy it; free reservations.")
 _schema = _group(help="Check a schema, and points against it.")
-_PAID = (paid.quote, paid.marginals, paid.ask, paid.counterfactual, paid.report, paid.release)
-for command in (*_PAID, panes.show, panes.explain, ledger.budget):
+_PAID = (paid.quote, paid.marginals, paid.ask, paid.counterfactual, paid.report, paid.groups, paid.release)
+_FREE = (panes.show, panes.explain, panes.rows, label.label, ledger.budget)
+for command in (desk.init, desk.doctor, *_PAID, *_FREE):
     app.command(command.__name__)(command)
 app.command("report-pane", hidden=True)(panes.report_pane)
-for command in (ledger.verify, ledger.backup, ledger.entries, ledger.reservations, ledger.free):
+for command in (ledger.verify, ledger.backup, ledger.entries, ledger.reservations, ledger.free, ledger.export):
     _ledger.command(command.__name__)(command)
 _schema.command("check")(panes.check_schema)
 for name, commands in (("audit", audit.app), ("ledger", _ledger), ("schema", _schema)):
@@ -85,5 +87,6 @@ def main() -> None:
             raise
         ours = isinstance(error, VitrailError)
         sentence = str(error) if ours else UNEXPECTED.format(type(error).__name__)
+        sentence = in_options(sentence) if isinstance(error, ModelError) else sentence
         typer.echo(f"Error: {sentence}", err=True)
         sys.exit(EXIT_REFUSED if ours else EXIT_UNEXPECTED)

@@ -166,7 +166,7 @@ def _predictor(
     text: str | None, module: str | None, probabilities: list[NDArray[np.float64]] | None
 ) -> Callable[..., object] | None:
     from ..audit import targets
-    from ..model.predictors import predictor_of
+    from ..model.reading_models import predictor_of
 
     if text is not None and Path(text).suffix.lower() == ".onnx":
         return predictor_of(existing(Path(text), "model"))

@@ -7,7 +7,8 @@ parameters for typer, which makes ``--help`` of them, and puts them together aga
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_type_hints
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 import typer
 
 from ..accounting.guarantee import Budget, check_epsilon_delta
+from ..accounting.neighbours import MOST_ROWS_PER_PERSON
+from ..desk.declaration import DEFAULT_DELTA, ENDING, Declaration, checked_budget, read_declaration
 from ..errors import InvalidInput
 from ..schema import Schema
 from .inputs import existing, model_of
@@ -24,8 +27,8 @@ if TYPE_CHECKING:
     from ..model import Model
     from ..vault import PrivateData
 
-DEFAULT_DELTA = 1e-6
 DEFAULT_NEIGHBOURS = "add-remove"
+DEFAULT_LEDGER = "ledger.db"
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -58,8 +61,12 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 class PublicOptions:
     """What is public about a dataset: enough for a quote."""
 
-    schema: Annotated[Path, typer.Option("--schema", metavar="S.json", help="The declared columns.")]
-    rows: Annotated[int, typer.Option("--rows", min=1, help="The public row count. Declared, never counted.")]
+    schema: Annotated[
+        Path | None, typer.Option("--schema", metavar="S.json", help="The declared columns, where DATA declares none.")
+    ] = None
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=1, help="The public row count, where DATA declares none. Never counted.")
+    ] = None
     target: Annotated[str | None, typer.Option("--target", help="The column to predict.")] = None
     delta: Annotated[
         float | None,
@@ -68,15 +75,12 @@ class PublicOptions:
     neighbours: Annotated[
         str | None, typer.Option("--neighbours", help="add-remove (the default) or replace-one.", show_default=False)
     ] = None
-
-    def read_schema(self) -> Schema:
-        """The schema in the file."""
-        return Schema.load(existing(self.schema, "schema"))
-
-    @property
-    def delta_or_default(self) -> float:
-        """The delta that holds."""
-        return DEFAULT_DELTA if self.delta is None else self.delta
+    rows_per_person: Annotated[
+        int | None,
+        typer.Option(
+            "--rows-per-person", min=1, max=MOST_ROWS_PER_PERSON, help="The most rows that one person has; 1 if not given."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +88,13 @@ class DataOptions(PublicOptions):
     """Private rows, what is public about them, and the account that pays."""
 
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="A Parquet file, a folder of them, or a CSV file with one row per line.")
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="A declaration, such as census.toml, which `vitrail init` writes. Or rows, and what it would say "
+            "as options: "
+            "a Parquet file, a folder of them, or a CSV file with one row per line.",
+        ),
     ]
     budget: Annotated[
         float | None,
@@ -92,15 +102,18 @@ class DataOptions(PublicOptions):
             "--budget", help="The account's whole epsilon, for ever. Of a new account: this question's, if not given."
         ),
     ] = None
-    ledger: Annotated[str, typer.Option("--ledger", help="Where the bill is kept: a path ending in .db, or a URL.")] = (
-        "ledger.db"
-    )
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            "--ledger", help=f"Where the bill is kept: a path ending in .db, or a URL; {DEFAULT_LEDGER} if not given."
+        ),
+    ] = None
     name: Annotated[str | None, typer.Option("--name", help="The dataset's name; the file's if not given.")] = None
     account: Annotated[str | None, typer.Option("--account", help="Who pays; the dataset's name if not given.")] = None
     analyst: Annotated[str, typer.Option("--analyst", help="Who asks.")] = "owner"
     version: Annotated[
-        str, typer.Option("--data-version", help="Change it when the rows change: old answers are then not replayed.")
-    ] = "1"
+        str | None, typer.Option("--data-version", help="Change it when the rows change: old answers are then not replayed.")
+    ] = None
 
     def __post_init__(self) -> None:
         if self.ledger == "memory":
@@ -109,42 +122,81 @@ class DataOptions(PublicOptions):
             )
 
     @property
-    def dataset(self) -> str:
-        """The dataset's name."""
-        return self.name or self.data.stem
+    def is_declared(self) -> bool:
+        """Whether a file declares it all."""
+        return self.data.suffix.lower() == ENDING
+
+    @cached_property
+    def declared(self) -> Declaration:
+        """The dataset as its file declares it, or as the options do; these may leave the budget to :meth:`total`."""
+        if self.is_declared:
+            for option in (
+                "schema",
+                "rows",
+                "target",
+                "delta",
+                "neighbours",
+                "rows_per_person",
+                "budget",
+                "ledger",
+                "name",
+                "account",
+                "version",
+            ):
+                if getattr(self, option) is not None:
+                    named = "data-version" if option == "version" else option.replace("_", "-")
+                    raise InvalidInput(
+                        f"--{named} is given, and {self.data.name} declares it; leave the option out, or change the file"
+                    )
+            return read_declaration(existing(self.data, "declaration"))
+        if self.schema is None or self.rows is None:
+            missing = "--schema" if self.schema is None else "--rows"
+            data = existing(self.data, "data") if self.data.suffix else "DATA"
+            raise InvalidInput(
+                f"{missing} is missing; give it, or declare the dataset once: `vitrail init {data}` writes a file that "
+                "every command takes"
+            )
+        return Declaration(
+            name=self.name or self.data.stem,
+            source=str(self.data),
+            schema=Schema.load(existing(self.schema, "schema")),
+            n_rows_public=self.rows,
+            budget=checked_budget(1.0 if self.budget is None else self.budget, self._delta, self.rows),
+            ledger=self.ledger or DEFAULT_LEDGER,
+            target=self.target,
+            account=self.account,
+            version=self.version or "1",
+            neighbours=self.neighbours or DEFAULT_NEIGHBOURS,
+            rows_per_person=self.rows_per_person or 1,
+        )
+
+    @property
+    def _delta(self) -> float:
+        return DEFAULT_DELTA if self.delta is None else self.delta
 
     @property
     def ledger_is_new(self) -> bool:
         """Whether the ledger is a file that is not there yet."""
-        file = self.ledger.removeprefix("sqlite:///")
+        file = self.declared.ledger.removeprefix("sqlite:///")
         return "://" not in file and not Path(file).exists()
 
     def total(self, price: PriceOptions, known: Statement | None) -> Budget:
-        """The account's budget: as given, else as the account has it, else for this one question."""
-        if known is not None and self.budget is None and self.delta is None:
+        """The account's budget: as declared or given, else as the account has it, else for this one question."""
+        if self.is_declared or self.budget is not None:
+            return self.declared.budget
+        if known is not None and self.delta is None:
             return known.budget
-        epsilon = price.epsilon if self.budget is None else self.budget
-        if epsilon is None:
+        if price.epsilon is None:
             raise InvalidInput("--budget is missing: without --epsilon nothing says how large the account is; give it")
-        return Budget(epsilon, self.delta_or_default)
+        return Budget(price.epsilon, self._delta)
 
-    def private_data(self, rows: object, schema: Schema, budget: Budget, ledger: str) -> PrivateData:
-        """The dataset with these rows and this ledger."""
-        from ..vault import PrivateData
+    def private_data(self, rows: object, budget: Budget, ledger: str | None = None) -> PrivateData:
+        """The dataset with these rows; ``ledger`` in place of its own."""
+        return replace(self.declared, budget=budget).open(analyst=self.analyst, rows=rows, ledger=ledger)
 
-        return PrivateData(
-            rows,
-            schema,
-            name=self.dataset,
-            target=self.target,
-            n_rows_public=self.rows,
-            budget=budget,
-            neighbours=self.neighbours or DEFAULT_NEIGHBOURS,
-            ledger=ledger,
-            analyst=self.analyst,
-            account=self.account,
-            version=self.version,
-        )
+    def nobody(self, budget: Budget) -> PrivateData:
+        """The same declarations with no rows, and a ledger that is forgotten."""
+        return self.private_data({column: [] for column in self.declared.schema}, budget, "memory")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +221,7 @@ class PriceOptions:
         """Whether nothing is to be paid."""
         return self.quote or self.half_width is not None or self.verdict is not None
 
-    def check(self, delta: float) -> None:
+    def check(self, declared: Declaration) -> None:
         """Refuse a price that is none."""
         if sum(given is not None for given in (self.epsilon, self.half_width, self.verdict)) != 1:
             raise InvalidInput(
@@ -177,7 +229,8 @@ class PriceOptions:
                 "told as well"
             )
         if self.epsilon is not None:
-            check_epsilon_delta(self.epsilon, delta, "a question")
+            check_epsilon_delta(self.epsilon, declared.budget.delta, "a question")
+            checked_budget(self.epsilon, declared.budget.delta, declared.n_rows_public)
 
 
 # --- which model ---------------------------------------------------------------------------------------------------------
@@ -198,19 +251,39 @@ class ReadingOptions:
         str, typer.Option("--inputs", help="What the model takes: features in [0, 1], values, frame, category-frame.")
     ] = "auto"
 
+    unknown: Annotated[
+        str,
+        typer.Option("--unknown", help="Of a declared level that a booster has no category for: refuse, or missing."),
+    ] = "refuse"
+    unsafe_pickle: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe-pickle", help="Open a .pkl, .pickle or .joblib file or an MLflow folder: this RUNS its code."
+        ),
+    ] = False
+
     @property
     def given(self) -> bool:
         """Whether anything is said about it."""
-        return self.output is not None or self.bounds is not None or self.inputs != "auto"
+        said = self.output is not None or self.bounds is not None or self.inputs != "auto"
+        return said or self.unknown != "refuse" or self.unsafe_pickle
 
     def read(self, text: str) -> Model:
         """The model that a text names."""
-        return model_of(text, output=self.output, bounds=self.bounds, inputs=self.inputs)
+        return model_of(
+            text,
+            output=self.output,
+            bounds=self.bounds,
+            inputs=self.inputs,
+            unknown=self.unknown,
+            unsafe_pickle=self.unsafe_pickle,
+        )
 
 
 MODEL_HELP = (
-    "An ONNX file. Or module:attribute, a model or function in Python: importing it RUNS that code. Pickles are refused, "
-    "because opening one runs code that nobody sees."
+    "A file: .onnx, .skops, XGBoost's .json or .ubj, LightGBM's .txt, CatBoost's .cbm. Or module:attribute, a model or "
+    "function in Python: importing it RUNS that code. Pickles need --unsafe-pickle, because opening one runs code that "
+    "nobody sees."
 )
 Key = Annotated[
     str | None,
@@ -243,7 +316,7 @@ class ModelsOptions(ReadingOptions):
     def load(self) -> list[Model] | None:
         """The models."""
         if not self.model and (self.given or self.key is not None):
-            raise InvalidInput("--output, --range, --inputs and --key are about a model; give --model too")
+            raise InvalidInput("--output, --range, --inputs, --unknown and --key are about a model; give --model too")
         return [self.read(text) for text in self.model] if self.model else None
 
 

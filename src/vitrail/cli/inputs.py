@@ -1,28 +1,29 @@
-"""What the command line names: files, models, public points, weights, private rows, ledgers.
+"""What the command line names: files, models, public points, weights, ledgers.
 
-Models and points are public, and what is wrong with them is said. Private rows are read silently: in a CSV file one line is
-one row, whatever stands in it, so that no line can change or hide another.
+Models and points are public, and what is wrong with them is said. Private rows are not read here: the vault gets their path.
 """
 
 from __future__ import annotations
 
-import csv
 import importlib
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from .._checks import choice, did_you_mean
+from ..desk.declaration import ENDING, Declaration, read_declaration
 from ..errors import InvalidInput, LedgerError, ModelError
 from ..model import Model
-from ..model.model import INPUTS
-from ..schema import Schema
+from ..model.feeds import INPUTS
+from ..model.files import OPENED, PICKLES, is_pickled, unpickled
+from ..model.levels import UNKNOWN
+from ..model.reading_models import predictor_of
+from ..schema.csv_lines import cells_of, header_of
 from ..solve.linear.weights import Weight, exponential, inverse_quadratic, polynomial, stable
+from .printing import print_note
 
 if TYPE_CHECKING:
     from ..ledger import SqlLedger
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ..solve.counterfactual.classes import Desired
 
 POINT_SUFFIXES = (".json", ".csv", ".parquet")
-_PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill", ".skops", ".pt", ".pth", ".ckpt", ".bin", ".model")
+_RUNS_CODE = (".sav", ".dill", ".pt", ".pth", ".ckpt", ".bin", ".model")
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _WEIGHTS: dict[str, Callable[..., Weight]] = {
     "stable": stable,
@@ -51,36 +52,70 @@ def existing(path: Path, what: str) -> Path:
     raise InvalidInput(f"there is no {what} at {str(path)!r}.{hint}")
 
 
-def model_of(text: str, *, output: str | None, bounds: tuple[float, float] | None, inputs: str) -> Model:
-    """The model that the command line names: the path of an ONNX file, or ``module:attribute``, which is imported."""
-    kind = choice("--inputs", inputs, INPUTS)
+def model_of(
+    text: str,
+    *,
+    output: str | None,
+    bounds: tuple[float, float] | None,
+    inputs: str,
+    unknown: str = "refuse",
+    unsafe_pickle: bool = False,
+) -> Model:
+    """The model that the command line names: the path of a file, or ``module:attribute``, which is imported.
+
+    A pickle or an MLflow folder runs code when it is opened: only with ``unsafe_pickle``, and not without saying so.
+    """
+    kind, policy = choice("--inputs", inputs, INPUTS), choice("--unknown", unknown, UNKNOWN)
     path = Path(text)
-    predictor: object = path
-    if path.suffix.lower() == ".onnx":
+    given: object = path
+    if path.suffix.lower() in OPENED:
         existing(path, "model")
-    elif path.suffix.lower() in _PICKLES:
-        raise ModelError(
-            f"--model is {text!r}; such a file can run any code when it is opened, so it is not. Export the model to ONNX: "
-            "for scikit-learn skl2onnx.to_onnx(model, X[:1], options={'zipmap': False}), and write its SerializeToString() "
-            "to model.onnx; for torch torch.onnx.export"
-        )
+    elif path.suffix.lower() in (*PICKLES, *_RUNS_CODE) or is_pickled(path):
+        given = _unpickled(path, unsafe_pickle)
     elif not _REFERENCE.fullmatch(text):
         raise ModelError(
-            f"--model is {text!r}; give the path of an .onnx file, or module:attribute of Python code you trust"
+            f"--model is {text!r}; give the path of an .onnx file, or module:attribute of Python code you trust; files of "
+            f"these endings are opened too: {', '.join(ending for ending in OPENED if ending != '.onnx')}"
         )
-    elif isinstance(predictor := imported(text, "--model"), Model):
-        if output is not None or bounds is not None or inputs != "auto":
+    elif isinstance(given := imported(text, "--model"), Model):
+        if output is not None or bounds is not None or inputs != "auto" or unknown != "refuse":
             raise ModelError(
-                f"{text} is a vt.Model already; leave --output, --range and --inputs out, or give what it wraps"
+                f"{text} is a vt.Model already; leave --output, --range, --inputs and --unknown out, or give what it wraps"
             )
-        return predictor
-    try:
-        return Model(predictor, output=_output(output, predictor), range=bounds, inputs=kind)
-    except ModelError as error:  # said in the words of the command line
-        words = str(error)
-        for python, option in (("range=(low, high)", "--range LOW HIGH"), ("output=", "--output"), ("range=", "--range")):
-            words = words.replace(python, option)
-        raise ModelError(words) from error
+        return given
+    predictor = predictor_of(given)
+    return Model(predictor, output=_output(output, predictor.classes), range=bounds, inputs=kind, unknown=policy)
+
+
+def in_options(sentence: str) -> str:
+    """A sentence about a model in the words of the command line.
+
+    Examples
+    --------
+    >>> in_options("it is not plain; say inputs='features' or inputs='values', or give range=(low, high)")
+    'it is not plain; say --inputs features or --inputs values, or give --range LOW HIGH'
+    """
+    sentence = sentence.replace("range=(low, high)", "--range LOW HIGH")
+    sentence = re.sub(r"\b(inputs|unknown)='([\w-]+)'", r"--\1 \2", sentence)
+    return re.sub(r"\b(output|range|inputs)=(?!\w)", r"--\1", sentence)
+
+
+def _unpickled(path: Path, unsafe_pickle: bool) -> object:
+    """What is in a file that runs code when it is opened, if the user wants that."""
+    file = existing(path, "model")
+    if not is_pickled(file):
+        raise ModelError(
+            f"--model is {str(path)!r}; such a file can run any code when it is opened, so it is not. Export a torch module "
+            f"with torch.onnx.export; save a booster with its save_model: {', '.join(OPENED)} are opened"
+        )
+    if not unsafe_pickle:
+        raise ModelError(
+            f"--model is {str(path)!r}; it can run any code when it is opened, so it is not. If you trust whoever made it, "
+            "say --unsafe-pickle. Better, for scikit-learn: skops.io.dump(model, 'model.skops'), or skl2onnx.to_onnx, and "
+            "write its SerializeToString() to model.onnx; save a booster with its save_model"
+        )
+    print_note(f"Opening {str(path)!r} runs whatever code is in it, because of --unsafe-pickle.")
+    return unpickled(file)
 
 
 def imported(reference: str, option: str) -> object:
@@ -103,10 +138,9 @@ def imported(reference: str, option: str) -> object:
     return target
 
 
-def _output(text: str | None, predictor: object) -> Level | None:
+def _output(text: str | None, classes: tuple[Level, ...] | None) -> Level | None:
     """The class whose name was given, where the model has names; else its number."""
-    classes: list[Level] = np.ravel(getattr(predictor, "classes_", ())).tolist()
-    named = [label for label in classes if str(label) == text]
+    named = [label for label in classes or () if str(label) == text]
     return None if text is None else named[0] if named else class_of(text)
 
 
@@ -172,7 +206,7 @@ def _points_in(path: Path) -> object:
         )
     try:
         if suffix == ".csv":
-            return csv_columns(path, "the file of points", strict=True)
+            return csv_columns(path, "the file of points")
         if suffix == ".json":
             return _json(path.read_text(encoding="utf-8"), f"the point {str(path)!r}")
         import pyarrow.parquet as pq
@@ -196,63 +230,39 @@ def _json(text: str, what: str) -> object:
     return points
 
 
-def private_rows_of(path: Path, schema: Schema) -> object:
-    """What ``PrivateData`` takes as rows: a Parquet path as it is, a CSV file as columns of texts."""
-    file = existing(path, "data")
-    if file.is_file() and file.suffix.lower() == ".csv":
-        return csv_columns(file, "the data", strict=False, wanted=schema.names)
-    return file
+def check_source(declared: Declaration) -> None:
+    """Refuse rows that are not there, before anything else is done."""
+    if isinstance(declared.source, str):
+        existing(Path(declared.source), "data")
 
 
-def csv_columns(path: Path, what: str, *, strict: bool, wanted: Sequence[str] | None = None) -> dict[str, list[str | None]]:
-    """The columns of a CSV file with a header, as texts.
-
-    Parameters
-    ----------
-    path : Path
-        Separated by commas, in UTF-8; one line is one row, so a quoted cell holds no line break.
-    what : str
-        The file, for messages.
-    strict : bool
-        Whether a line that does not fit the header is an error. In private rows it is not: all its cells are missing.
-    wanted : sequence of str, optional
-        Columns to keep; all if not given.
-    """
+def csv_columns(path: Path, what: str) -> dict[str, list[str]]:
+    """The columns of a public CSV file as texts; one line is one row, and one that does not fit the header is an error."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as lines:
-            header = _cells(next(lines, ""))
-            if not all(header) or len(set(header)) < max(1, len(header)):
-                raise InvalidInput(f"{what} {str(path)!r} must begin with a line of distinct column names")
-            kept = [index for index, name in enumerate(header) if wanted is None or name in wanted]
-            columns: dict[str, list[str | None]] = {header[index]: [] for index in kept}
+            header = header_of(next(lines, ""), f"{what} {str(path)!r}")
+            columns: dict[str, list[str]] = {name: [] for name in header}
             for number, line in enumerate(lines, 2):
                 if not line.strip():
                     continue
-                cells = _cells(line)
-                fits = len(cells) == len(header)
-                if strict and not fits:
+                cells = cells_of(line)
+                if len(cells) != len(header):
                     raise InvalidInput(
                         f"line {number} of {what} {str(path)!r} has not {len(header)} cells, as its header has"
                     )
-                for index in kept:
-                    columns[header[index]].append(cells[index] if fits else None)
+                for column, cell in zip(columns.values(), cells, strict=True):
+                    column.append(cell)
     except OSError as error:
         raise InvalidInput(f"{what} {str(path)!r} cannot be read: {error.strerror}") from error
     return columns
 
 
-def _cells(line: str) -> list[str]:
-    """The cells of a line; none where it cannot be read."""
-    try:
-        return next(csv.reader((line,), skipinitialspace=True), [])
-    except csv.Error:
-        return []
-
-
 def open_existing_ledger(where: str) -> SqlLedger:
-    """A ledger that is there already: looking at a bill must not create one."""
+    """A ledger that is there already, or that a declaration names: looking at a bill must not create one."""
     from ..ledger import SqlLedger
 
+    if where.lower().endswith(ENDING):
+        where = read_declaration(existing(Path(where), "declaration")).ledger
     return SqlLedger(where if "://" in where else existing(Path(where), "ledger"), must_exist=True)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -9,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .._checks import choice
 from ..accounting import rounded_down, rounded_up
 from ..errors import InvalidInput
 from ..ledger import FILE_ENDINGS
+from ..results.archive import json_bytes, write_bytes
 from ..results.codec import to_json
 from . import declarations as options
 from .inputs import one_account, open_existing_ledger
-from .printing import print_json, print_lines, print_table
+from .printing import check_writable, print_json, print_lines, print_table, write_file
 
 if TYPE_CHECKING:
     from ..ledger import Entry, ReservationLine, Statement
@@ -186,6 +190,46 @@ def free(
         if given_back.pico_mu_squared
         else f"Reservation {entry} of account {name!r} was freed; all that it held of the questions' budget was booked."
     )
+
+
+EXPORT_FORMATS = ("dp-accounting", "json", "csv")
+
+
+def export(
+    ledger: options.LedgerToRead,
+    account: options.OnlyAccount = None,
+    as_format: Annotated[
+        str,
+        typer.Option("--format", help="dp-accounting: one composed event; json: with every charge; csv: a line a charge."),
+    ] = EXPORT_FORMATS[0],
+    file: Annotated[
+        Path | None, typer.Option("--output-file", "-o", metavar="FILE", help="Where to write it; the screen if not given.")
+    ] = None,
+) -> None:
+    """Write what an account was charged for another accountant to check: events as dp-accounting knows them.
+
+    Of the parts of a partition the dearest counts, replays cost nothing, and what is reserved and not booked is left out.
+    """
+    chosen = choice("--format", as_format, EXPORT_FORMATS)
+    if file is not None:
+        check_writable(file, "the export")
+    with closing(open_existing_ledger(ledger)) as opened:
+        events = opened.statement(one_account(opened, account)).to_dp_events()
+    content = events.to_json()
+    if chosen == "csv":
+        written = io.StringIO(newline="")
+        csv.writer(written).writerows(events.table())
+        text = written.getvalue().encode()
+    else:
+        if chosen == "dp-accounting":
+            del content["charges"]
+        text = json_bytes(content)
+    if file is None:
+        typer.echo(text.decode(), nl=False)
+        return
+    write_file(file, lambda path: write_bytes(path, text), "the export")
+    charged = f"{_counted(len(events.charges), 'charge')}, epsilon {rounded_up(events.epsilon)}"
+    print_lines(f"Account {events.account!r}: {charged} at delta {rounded_up(events.delta)}. Written: {file}")
 
 
 def _head(text: str) -> tuple[str, str]:

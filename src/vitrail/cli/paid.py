@@ -1,4 +1,4 @@
-"""Commands that ask private rows, for a price: marginals, ask, counterfactual, report, release. And quote, which is free.
+"""Commands that ask private rows, for a price: marginals, ask, counterfactual, report, groups, release. And a free quote.
 
 Each says what it buys and what it makes of it (:class:`~vitrail.cli.answering.Order`); the rest is one flow for all.
 """
@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from .._checks import choice
-from ..accounting.guarantee import Budget
+from ..accounting.neighbours import kind_of, rows_per_person_of
 from ..errors import InvalidInput
 from ..explain.recipe import Conversation, GlobalExplainer, LocalExplainer
 from ..results import Attribution
 from ..results.counterfactuals import Counterfactuals
+from ..results.group_table import GroupTable
 from ..results.marginals import Marginals
 from ..schema import Level, Numeric, Schema
 from . import declarations as options
-from .answering import STILL_PAID, Order, fulfil, print_quote
+from .answering import STILL_PAID, Order, account_of, fulfil, print_quote
 from .inputs import class_of, one_account, open_existing_ledger, points_of, range_of, weight_of
 from .printing import attribution_figure, check_writable, counterfactual_figure, print_lines, print_table, write_file
 
@@ -80,13 +81,16 @@ def marginals(
 def quote(
     public: options.PublicOptions,
     price: options.PriceOptions,
+    data: Annotated[
+        Path | None, typer.Argument(metavar="[DATA.toml]", help="A declaration; or give its facts as options.")
+    ] = None,
     columns: options.Columns = None,
     bins: options.Bins = 20,
     ledger: Annotated[str | None, typer.Option("--ledger", help="Also say whether it fits an account there.")] = None,
     account: options.OnlyAccount = None,
     as_json: options.Json = False,
 ) -> None:
-    """Say what marginals would cost and how wide their noise bands would be. Needs no data and charges nothing."""
+    """Say what marginals would cost and how wide their noise bands would be. Needs no rows and charges nothing."""
     if ledger is None and account is not None:
         raise InvalidInput("--account names an account of a ledger; give --ledger too")
     known = None
@@ -94,21 +98,26 @@ def quote(
         with closing(open_existing_ledger(ledger)) as opened:
             known = opened.statement(one_account(opened, account))
         public = _agreed(public, known)
-    price.check(public.delta_or_default)
-    schema, order = public.read_schema(), _marginals_order(columns, bins)
-    nobody = options.DataOptions(**vars(public), data=Path("quote"))
-    budget = Budget(price.epsilon or 1.0, public.delta_or_default) if known is None else known.budget
-    explainer = order.explainer(nobody.private_data({column: [] for column in schema}, schema, budget, "memory"))
-    print_quote(order, explainer, nobody, price, known, as_json=as_json)
+    nobody = options.DataOptions(**vars(public), data=data or Path("quote"))
+    if nobody.is_declared and known is None:
+        known = account_of(nobody)
+    price.check(nobody.declared)
+    order = _marginals_order(columns, bins)
+    budget = nobody.declared.budget if known is None else known.budget
+    print_quote(order, order.explainer(nobody.nobody(budget)), nobody, price, known, as_json=as_json)
 
 
 def _agreed(public: options.PublicOptions, known: Statement) -> options.PublicOptions:
-    """The options with the account's delta and neighbours; an option that says otherwise is refused."""
-    fixed = known.budget.delta, known.neighbours
-    for option, given, value in zip(("--delta", "--neighbours"), (public.delta, public.neighbours), fixed, strict=True):
+    """The options with the account's delta, neighbours and unit; an option that says otherwise is refused."""
+    relation, most = kind_of(known.neighbours), rows_per_person_of(known.neighbours)
+    for option, given, value in (
+        ("--delta", public.delta, known.budget.delta),
+        ("--neighbours", public.neighbours, relation),
+        ("--rows-per-person", public.rows_per_person, most),
+    ):
         if given is not None and given != value:
             raise InvalidInput(f"{option} is {given}, but account {known.account!r} has {value}; leave {option} out")
-    return replace(public, delta=fixed[0], neighbours=fixed[1])
+    return replace(public, delta=known.budget.delta, neighbours=relation, rows_per_person=most)
 
 
 # --- points --------------------------------------------------------------------------------------------------------------
@@ -166,7 +175,7 @@ def ask(
     choice("--method", method, METHODS)
     if method == "shapley" and weight is not None:
         raise InvalidInput("--weight is for local linear explanations; Shapley values have none: leave it out")
-    chosen, points, distance = model.load(), points_of(point, data.target), weight_of(weight)
+    chosen, points, distance = model.load(), points_of(point, data.declared.target), weight_of(weight)
 
     def local(rows: PrivateData, name: MethodName = "auto") -> LocalLinear:
         explainer = LocalLinear(rows, chosen, method=name, weight=distance, key=model.key)
@@ -226,7 +235,7 @@ def counterfactual(
 
     if save is not None:
         check_writable(save, "the counterfactual")
-    chosen, people = model.load(), points_of(point, data.target)
+    chosen, people = model.load(), points_of(point, data.declared.target)
 
     def keep(picture: ClassPicture) -> None:
         if save is not None:
@@ -305,6 +314,65 @@ def report(
         )
 
     fulfil(Order("the report", explainer, _itself, chosen.name), data, price, output)
+
+
+@options.command
+def groups(
+    data: options.DataOptions,
+    model: options.ModelOptions,
+    price: options.PriceOptions,
+    output: options.OutputOptions,
+    by: Annotated[
+        list[str], typer.Option("--by", metavar="COLUMN", help="The column that tells groups apart; twice to cross two.")
+    ],
+    edges: Annotated[
+        list[str] | None,
+        typer.Option("--edges", metavar="COLUMN=NUMBERS", help="Where a number is cut: age=30,60. May be repeated."),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", help="From which output on a row is selected; the middle of the range if not given."),
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option("--positive", metavar="LEVEL", help="The level of the target that is the outcome.")
+    ] = None,
+    outcome_threshold: Annotated[
+        float | None, typer.Option("--outcome-threshold", help="From which number on the target is the outcome.")
+    ] = None,
+) -> None:
+    """Say what a model does by declared group: selection and error rates, calibration, differences, with noise bands."""
+    from ..explain.group_report import GroupReport
+
+    chosen = model.load()
+
+    def explainer(rows: PrivateData) -> GroupReport:
+        return GroupReport(
+            rows,
+            chosen,
+            by=by,
+            edges=_edges(edges),
+            threshold=threshold,
+            positive=None if positive is None else _level_of(rows, positive),
+            outcome_threshold=outcome_threshold,
+            key=model.key,
+        )
+
+    fulfil(Order("the report", explainer, _itself, chosen.name, _picture(GroupTable.plot)), data, price, output)
+
+
+def _level_of(rows: PrivateData, text: str) -> Level:
+    """The level of the target that a word on the command line names; the word itself if there is none."""
+    column = None if rows.target is None else rows.schema[rows.target]
+    levels = () if column is None or isinstance(column, Numeric) else column.levels
+    return next((level for level in levels if str(level) == text), text)
+
+
+def _edges(given: Sequence[str] | None) -> dict[str, list[float]] | None:
+    try:
+        pairs = [text.partition("=") for text in given or ()]
+        return {name: [float(edge) for edge in numbers.split(",")] for name, _, numbers in pairs} or None
+    except ValueError as error:
+        raise InvalidInput(f"--edges is {given!r}; write a column and where it is cut, as in age=30,60") from error
 
 
 @options.command

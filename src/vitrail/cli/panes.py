@@ -8,12 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .._checks import choice
+from ..desk.declaration import ENDING, read_declaration
 from ..errors import InvalidInput
+from ..model.files import OPENED
 from ..schema import Numeric, Schema
 from . import declarations as options
 from .answering import with_notes
 from .inputs import class_of, existing, points_of, range_of
-from .printing import check_files, content_of, give, print_json, print_lines, print_person, print_report, print_table
+from .printing import (
+    check_files,
+    check_writable,
+    content_of,
+    give,
+    print_json,
+    print_lines,
+    print_person,
+    print_report,
+    print_table,
+    write_file,
+)
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -81,8 +94,8 @@ def explain(
         typer.Option(
             "--model",
             metavar="M.onnx",
-            help="An ONNX file, module:attribute (importing it RUNS that code), or embedded, if the pane holds its model. "
-            "Any model is explained; without one there are curves.",
+            help=f"{options.MODEL_HELP} Or embedded, if the pane holds its model. Any model is explained; without one there "
+            "are curves.",
         ),
     ] = None,
     about: About = None,
@@ -110,13 +123,33 @@ def explain(
     give(output, "the explanation", explained.to_json(), lambda: print_person(explained), writers, first=first)
 
 
+def rows(
+    pane: options.PaneFile,
+    file: Annotated[
+        Path, typer.Option("--output-file", "-o", metavar="FILE", help="A .csv, .parquet or .arrow file to write.")
+    ],
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", min=1, help="How many; as many as were declared if not given.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same rows.")] = 0,
+) -> None:
+    """Write rows sampled from a pane's private tables: nobody's, and any number of them. Free."""
+    from ..results.arrow_rows import writer_of
+
+    check_writable(file, "the rows")
+    writer_of(file)
+    made = _load(pane).private_rows
+    write_file(file, lambda path: made.write(path, count, seed), "the rows")
+    print_lines(f"{count or made.n_rows_public} rows of {made.dataset}, {made.guarantee.brief}. Written: {file}")
+
+
 def _model(text: str | None, reading: options.ReadingOptions) -> Model | str | Path | None:
-    """The model as Pane.load takes it: an ONNX file is read as the pane says, unless options say otherwise."""
+    """The model as Pane.load takes it: a file is read as the pane says, unless options say otherwise."""
     if text is None or text == "embedded":
         if reading.given:
-            raise InvalidInput("--output, --range and --inputs say how a model is read; give --model too")
+            raise InvalidInput("--output, --range, --inputs and --unknown say how a model is read; give --model too")
         return text
-    if not reading.given and text.lower().endswith(".onnx"):
+    if not reading.given and Path(text).suffix.lower() in OPENED:
         return existing(Path(text), "model")
     return reading.read(text)
 
@@ -129,13 +162,14 @@ def _load(path: Path) -> Pane:
 
 
 def check_schema(
-    schema: Annotated[Path, typer.Argument(metavar="SCHEMA.json", help="The schema.")],
+    schema: Annotated[Path, typer.Argument(metavar="SCHEMA.json", help="The schema, or a declaration (.toml).")],
     points: Annotated[
         Path | None, typer.Argument(metavar="[POINT.json]", help="One point (an object), or a list of them. Public.")
     ] = None,
 ) -> None:
     """Check a schema and, if given, public points against it."""
-    declared = Schema.load(existing(schema, "schema"))
+    file = existing(schema, "schema")
+    declared = read_declaration(file).schema if file.suffix.lower() == ENDING else Schema.load(file)
     if points is not None:
         read = declared.read_points(points_of(str(points), None))
         print_lines(f"{len(read)} point{'s fit' if len(read) != 1 else ' fits'} the schema {schema}.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from .._tables import printable
 from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..results import Attribution
@@ -21,6 +22,7 @@ from ..results.base import Result
 from ..results.checks import shown_text
 from ..results.codec import to_json
 from ..results.counterfactuals import Counterfactuals
+from ..results.group_table import GroupTable
 from ..results.marginals import Marginals
 from ..results.report import Report
 from ..show.attributions import (
@@ -33,7 +35,8 @@ from ..show.attributions import (
     sentence_of,
 )
 from ..show.curves import ranking_table
-from ..show.text_tables import aligned_numbers, printable
+from ..show.groups import between_table, groups_table
+from ..show.text_tables import aligned_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -321,6 +324,17 @@ def print_report(report: Report, model: str = "", *bill: str) -> None:
     print_table(header, rows, numeric=range(1, len(header)))
     counted = [] if report.rows_counted is None else [report.rows_counted.sentence]
     print_lines("", *claim, *report.verdict_sentences, *counted, report.guarantee.sentence, *bill)
+
+
+@show.register(GroupTable)
+def _(found: GroupTable, model: str, bill: str) -> None:
+    """A line for every group, one for every comparison; then what to know, the promise and the bill."""
+    print_care(found.read_first)
+    for table in (groups_table(found), between_table(found)):
+        if table.rows:
+            print_table(table.header, table.rows, numeric=table.numeric)
+            print_lines("")
+    print_lines(*found.read_below, bill)
 
 
 def print_person(person: Person) -> None:

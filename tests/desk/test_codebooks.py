@@ -1,0 +1,170 @@
+"""What code books of many kinds say, and that none of it is guessed from a row."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import vitrail as vt
+from vitrail.desk.codebook_cells import values_in
+from vitrail.desk.codebooks import read_codebook
+
+AGE, SEX = vt.Numeric(17, 90, integer=True), vt.Categorical(["F", "M"])
+FRICTIONLESS = {
+    "fields": [
+        {"name": "id", "type": "integer"},
+        {"name": "age", "type": "integer", "title": "Age", "constraints": {"minimum": 17, "maximum": 90}},
+        {"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"]}},
+        {"name": "grade", "type": "string", "categories": [{"value": "l", "label": "low"}], "categoriesOrdered": True},
+    ],
+    "primaryKey": "id",
+}
+CROISSANT = {
+    "@type": "sc:Dataset",
+    "recordSet": [
+        {"@id": "sexes", "field": [], "data": [{"sexes/code": "F"}, {"sexes/code": "M"}]},
+        {
+            "@id": "people",
+            "key": {"@id": "people/id"},
+            "field": [
+                {"@id": "people/id", "dataType": "sc:Integer"},
+                {"@id": "people/age", "dataType": "sc:Integer", "minValue": 17, "maxValue": 90},
+                {"@id": "people/sex", "dataType": "sc:Text", "references": {"field": {"@id": "sexes/code"}}},
+            ],
+        },
+    ],
+}
+PANDERA = {
+    "schema_type": "dataframe",
+    "columns": {
+        "age": {"dtype": "int64", "checks": {"in_range": {"min_value": 17, "max_value": 90}}},
+        "sex": {"dtype": "object", "isin": ["F", "M"]},
+        "id": {"dtype": "int64", "unique": True},
+    },
+}
+DDL = """
+CREATE TABLE people (
+  id BIGINT PRIMARY KEY,  -- a number, not a quantity
+  "age" SMALLINT NOT NULL CHECK (age >= 17 AND age <= 90),
+  sex CHAR(1) NOT NULL CHECK (sex IN ('F', 'M'))
+);
+"""
+BOOKS = {
+    "book.csv": "variable,type,values\nid,identifier,\nage,int,17-90\nsex,category,F|M\n",
+    "book.tsv": "Column\tRange\tLevels\tType\nid\t\t\tkey\nage\t17 to 90\t\t\nsex\t\tF; M\t\n",
+    "book.md": "# People\n\n| Name | Type | Values |\n|---|---|---|\n| `id` | id | |\n"
+    "| age | integer | 17–90 |\n| sex | | `F`, `M` |\n",
+    "long.csv": "variable,value,type\nid,,identifier\nage,17-90,integer\nsex,F,\n,M,\n",
+    "book.json": json.dumps(
+        {"id": {"type": "key"}, "age": {"type": "int", "range": [17, 90]}, "sex": {"levels": ["F", "M"]}}
+    ),
+    "schema.json": json.dumps(vt.Schema({"age": AGE, "sex": SEX}).to_json()),
+    "table.json": json.dumps(FRICTIONLESS),
+    "package.json": json.dumps({"resources": [{"schema": FRICTIONLESS}]}),
+    "pandera.json": json.dumps(PANDERA),
+    "croissant.json": json.dumps(CROISSANT),
+    "people.sql": DDL,
+}
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_every_kind_of_code_book_says_the_same(tmp_path, name):
+    file = tmp_path / name
+    file.write_text(BOOKS[name])
+    book = read_codebook(file)
+    assert book["age"].column("age") == AGE
+    assert book["sex"].column("sex") == SEX
+    assert "id" not in book or book["id"].left_out
+
+
+def test_schemas_that_pandera_writes_are_read(tmp_path):
+    pandera = pytest.importorskip("pandera.pandas")
+    checks = [pandera.Check.ge(0), pandera.Check.le(5)]
+    columns = {
+        "age": pandera.Column(int, pandera.Check.in_range(17, 90), title="Age"),
+        "sex": pandera.Column(str, pandera.Check.isin(["F", "M"]), nullable=True),
+        "score": pandera.Column(float, checks),
+    }
+    schema = pandera.DataFrameSchema(columns)
+    for name, text in (("a.json", schema.to_json()), ("a.yaml", schema.to_yaml())):
+        (tmp_path / name).write_text(text)
+        book = read_codebook(tmp_path / name)
+        assert book["age"].column("age") == AGE
+        assert book["age"].label == "Age"
+        assert book["score"].column("score") == vt.Numeric(0, 5)
+        sex = book["sex"].column("sex")
+        assert sex.levels == ("F", "M", "missing")
+        assert sex.as_nan
+
+
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ("integer,17-90,,", AGE),
+        ("float,0 to 1.5,,", vt.Numeric(0, 1.5)),
+        (',"[0, 100]",,', vt.Numeric(0, 100, integer=True)),
+        ('number,"-1,000 to 1,000",,', vt.Numeric(-1000, 1000)),
+        ("int,0-400; -9=No record; -8=Refused,-9,", vt.Numeric(0, 400, True, -9, codes=(-9, -8))),
+        ("int,0-400,blank,", vt.Numeric(0, 400, True, -1, codes=(-1,), as_nan=True)),
+        ("date,2000-01-01 to 2024-12-31,,", vt.Numeric("2000-01-01", "2024-12-31", date=True)),
+        ("boolean,,,", vt.Categorical([False, True])),
+        ("int,1=married; 2=single,,", vt.Categorical([1, 2])),
+        ("category,<=50K; >50K,,", vt.Categorical(["<=50K", ">50K"])),
+        (",no|yes,,", vt.Categorical(["no", "yes"])),
+        (',"a, b, ?",?,', vt.Categorical(["a", "b", "?"], missing="?")),
+        ("ordinal,low < mid < high,,", vt.Categorical(["low", "mid", "high"], ordered=True)),
+        ("category,yes/no,NA,", vt.Categorical(["yes", "no", "missing"], missing="missing", as_nan=True)),
+        ("category,01; 02; 10,,", vt.Categorical(["01", "02", 10])),
+        ("int,17-90,,never", vt.Numeric(17, 90, True, change="never")),
+    ],
+)
+def test_what_people_write_into_cells(tmp_path, line, column):
+    file = tmp_path / "book.csv"
+    file.write_text(f"column,type,values,missing,change\nx,{line}\n")
+    assert read_codebook(file)["x"].column("x") == column
+
+
+def test_meanings_and_words_are_kept(tmp_path):
+    file = tmp_path / "book.csv"
+    file.write_text("column,values,label,unit,description\nm,1 = married; 2 = single,Marital status,,As declared\n")
+    column = read_codebook(file)["m"].column("m")
+    assert column.value_labels == {1: "married", 2: "single"}
+    assert (column.label, column.description) == ("Marital status", "As declared")
+
+
+@pytest.mark.parametrize("text", ["", "about forty", "see annex", "A", "—", "x = y = z", "3"])
+def test_words_that_are_no_values_make_no_bounds(text):
+    assert "low" not in values_in(text)
+
+
+def test_sql_types_and_comments_are_read_and_nothing_is_run(tmp_path):
+    file = tmp_path / "people.sql"
+    file.write_text(
+        "CREATE TYPE mood AS ENUM ('sad', 'it''s ok');\n"
+        "CREATE TABLE IF NOT EXISTS public.people (who UUID, mood mood NOT NULL, k INT CHECK (k IN (1, 2)),\n"
+        " since DATE CHECK (since BETWEEN DATE '2000-01-01' AND DATE '2020-12-31'), CONSTRAINT c CHECK (k > 0));\n"
+        "COMMENT ON COLUMN people.k IS 'kind; of, thing';\nDROP TABLE people;"
+    )
+    book = read_codebook(file)
+    assert book["who"].left_out
+    assert book["mood"].column("mood") == vt.Categorical(["sad", "it's ok"])
+    assert book["k"].column("k").levels[:2] == (1, 2)
+    assert book["k"].description == "kind; of, thing"
+    assert (book["since"].low, book["since"].high) == (10957, 18627)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("book.pdf", b"x", "must end in"),
+        ("book.csv", b"a,b\n1,2\n", "describes no column"),
+        ("book.json", b"{", "cannot be read"),
+        ("book.json", b"3", "describes no column"),
+        ("book.csv", b"\xff\xfe\x00", "cannot be read"),
+    ],
+)
+def test_a_book_that_cannot_be_understood_is_refused(tmp_path, name, content, words):
+    file: Path = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(vt.errors.SchemaError, match=words):
+        read_codebook(file)
