@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 import torch
-from scipy.stats import binom
+from scipy.stats import binom, rankdata
 
 import vitrail as vt
 from vitrail.audit import attribute, extraction, one_run, search
 from vitrail.audit.one_run import epsilon_bound, tail_probability
-from vitrail.audit.roc import area, area_difference, auc_of, balanced_accuracy, best_threshold, curve, found_at
+from vitrail.audit.roc import area, area_difference, auc_of, balanced_accuracy, best_threshold, curve, found_at, ranks_of
 from vitrail.errors import InvalidInput
 
 torch.set_num_threads(1)
@@ -260,3 +260,13 @@ def test_thresholds_and_low_rates():
     assert (false[0], true[0], false[-1], true[-1]) == (0, 0, 1, 1)
     assert (np.diff(false) >= 0).all()
     assert (np.diff(true) >= 0).all()
+
+
+def test_ranks_are_those_of_scipy():
+    generator = np.random.default_rng(4)
+    for scores in (
+        generator.normal(size=200),
+        generator.integers(0, 9, 200).astype(float),
+        np.array([np.inf, 1.0, -np.inf]),
+    ):
+        assert ranks_of(scores).tolist() == rankdata(scores).tolist()

@@ -78,6 +78,8 @@ def test_a_saved_result_is_the_same(row: Row, tmp_path: Path) -> None:
 @EVERY
 def test_every_result_has_a_picture_and_a_page(row: Row) -> None:
     _, result = bought(row)
-    assert result.plot().get_axes()
+    drawn = result.plot()
+    assert drawn.get_axes()
+    assert callable(drawn._repr_png_)  # a notebook shows it
     assert "<html" in result.to_html()
     assert result._repr_html_()

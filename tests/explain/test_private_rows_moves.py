@@ -1,5 +1,7 @@
 """By how much the noise of private rows may have moved means over them: nothing without noise, and right in size with it."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,9 @@ def people():
     return {"age": age, "sex": draw.choice(["f", "m"], N, p=[0.7, 0.3]), "pay": pay}
 
 
+@cache
 def bought(mu, which=0):
+    """The same noise gives the same rows, so they are made once."""
     data = vt.PrivateData(
         people(), SCHEMA, name="people", n_rows_public=N, budget=vt.Budget(1e5, 1e-6), ledger="memory", target=None
     )
@@ -43,8 +47,9 @@ def test_standard_errors_are_those_of_means_over_releases():
     """
     truth, ratios = numbers_of(SCHEMA.read_points(people())).mean(axis=0), []
     for which in range(24):
-        per_row = numbers_of(bought(0.3, which).sampled[:1024])
-        ratios.append((per_row.mean(axis=0) - truth) / bought(0.3, which).standard_errors(per_row[None])[0])
+        rows = bought(0.3, which)
+        per_row = numbers_of(rows.sampled[:1024])
+        ratios.append((per_row.mean(axis=0) - truth) / rows.standard_errors(per_row[None])[0])
     sizes = np.sqrt(np.mean(np.square(ratios), axis=0))
     assert (sizes > 0.3).all()
     assert (sizes < 1.45).all()

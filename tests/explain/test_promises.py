@@ -237,12 +237,13 @@ def test_no_result_makes_its_promise_from_a_price() -> None:
         for file in sorted((source / room).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-                if called in ("Guarantee", "Guarantee.of_mu", "Guarantee.of"):
+                if called in ("Guarantee", "Guarantee.of_mu", "Guarantee.of", "Guarantee.together"):
                     made.setdefault(str(file.relative_to(source)), []).append(called)
     assert {file for file, calls in made.items() if "Guarantee.of_mu" in calls} == set()
     assert {file for file, calls in made.items() if "Guarantee.of" in calls} == {
-        "explain/recipe.py",  # Terms.promise: from the releases that a recipe was handed
         "solve/linear/descent.py",  # History.promise: from the releases of its entries
         "solve/linear/labelled_rows.py",  # of no release at all
     }
+    # Terms.promise: from the releases that a recipe was handed
+    assert {file for file, calls in made.items() if "Guarantee.together" in calls} == {"explain/recipe.py"}
     assert {file for file, calls in made.items() if "Guarantee" in calls} == {"explain/linear/fitting.py"}  # adds to one

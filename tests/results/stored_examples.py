@@ -12,6 +12,7 @@ from vitrail.results.mean_reasons import MeanReasons
 from vitrail.results.synopsis import SCALES, Synopsis
 from vitrail.schema.bins import Bins, bins_of
 from vitrail.solve.counterfactual.codes import Code, IdentityCode, NetworkCode
+from vitrail.solve.groups.layout import Layout, shares_of
 from vitrail.solve.linear.coordinates import Partition
 from vitrail.solve.linear.descent import HistoryFile, Past
 from vitrail.solve.linear.tensors import part_shapes
@@ -97,6 +98,24 @@ EFFECTS = vt.Effects({"age": CURVE, "sex": LEVELS}, MARGINALS, surfaces={("age",
 ALE = vt.Effects({"pay": LONG_CURVE}, MARGINALS, **PAID)
 REPORT = vt.Report(
     "people", "risk", 400, MARGINALS, EFFECTS, ALE, RANKING, {"pdp": 0.5, "ale": 0.5}, shap=RANKING, **PROMISE
+)
+GROUP_LAYOUT = Layout(("f", "m", ODD_NAME), (0.0, 0.25, 0.5, 1.0), 2, "binary", 0.0, 1.0, shares_of("binary"))
+GROUP_TABLE = vt.GroupTable(
+    "people", "risk", ("sex",), GROUP_LAYOUT, "ill is 1", DRAW.normal(90, 9, (3, 13)), 2.5, n_rows_public=400, **PAID
+)
+NUMBER_LAYOUT = Layout(
+    tuple(f"g{number}" for number in range(20)), (-1.0, 0.0, 2.0), 1, "number", -5.0, 5.0, shares_of("number")
+)
+NUMBER_TABLE = vt.GroupTable(
+    "people",
+    "risk",
+    ("age", "sex"),
+    NUMBER_LAYOUT,
+    "pay, a number",
+    DRAW.normal(9, 9, (20, 10)),
+    0.5,
+    n_rows_public=400,
+    **PROMISE,
 )
 ROW_BINS = (BINS[0], BINS[1], Bins("pay", ("a", "b", "c"), (0.0, 0.5, 0.5, 1.0)))
 GROUPS = (np.arange(len(BINS[0])) * 20 // len(BINS[0]), np.array([0, 1]), np.array([0, 0, 1]))
@@ -216,6 +235,8 @@ EXAMPLES = {
     "marginals": MARGINALS,
     "effects": EFFECTS,
     "report": REPORT,
+    "groups": GROUP_TABLE,
+    "groups with numbers": NUMBER_TABLE,
     "private rows": PRIVATE_ROWS,
     "mean reasons": MEAN_REASONS,
     "synopsis": SYNOPSIS,

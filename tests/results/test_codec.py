@@ -4,7 +4,7 @@ import enum
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
+from typing_extensions import TypeAliasType
 
 from vitrail.errors import DamagedFile, InvalidInput
 from vitrail.results.codec import INLINE, from_files, from_json, to_files, to_json
@@ -170,6 +171,28 @@ def test_no_field_takes_what_is_not_its_own(changes, said):
         from_json(Everything, {**fields, **changes}, "the text")
     with pytest.raises(DamagedFile, match="is no object"):
         from_json(Everything, [1], "the text")
+
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+Named = TypeAliasType("Named", np.ndarray[tuple[Any, ...], np.dtype[Scalar]], type_params=(Scalar,))
+
+
+@dataclass(frozen=True, eq=False)
+class Aliased:
+    """With a name for arrays as Python 3.12 has them; ``NDArray`` is one in newer versions of NumPy."""
+
+    floats: Named[np.float64]
+    maybe: Named[np.float64] | None
+    named: Mapping[str, Named[np.intp]]
+
+
+def test_a_name_for_a_type_is_what_it_stands_for():
+    made = Aliased(np.array([0.5, 1.5]), None, {"a": np.array([3])})
+    read = from_files(Aliased, to_files(made), "the file")
+    assert (read.floats.tolist(), read.maybe, read.named["a"].tolist()) == ([0.5, 1.5], None, [3])
+    assert read.named["a"].dtype == np.intp
+    again = from_files(Aliased, to_files(Aliased(made.floats, made.floats, {})), "the file")
+    assert again.maybe.tolist() == [0.5, 1.5]
 
 
 def test_whole_numbers_and_floats_that_numpy_made_are_written_plainly():

@@ -39,7 +39,7 @@ def rows_of(n=N):
 
 def private(declared, rows=None, schema=SCHEMA):
     given = rows_of() if rows is None else rows
-    budget = vt.Budget(3000, 1e-6)
+    budget = vt.Budget(99, 1e-6)
     return vt.PrivateData(given, schema, name="people", n_rows_public=declared, budget=budget, ledger="memory")
 
 

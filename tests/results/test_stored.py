@@ -62,7 +62,7 @@ def refused_or_harmless(kind, files, fields):
 def test_every_stored_class_is_in_the_table():
     named = {one for one in subclasses(Stored) if "FORMAT" in vars(one)}
     assert {type(made) for made in EXAMPLES.values()} == named
-    assert len({one.FORMAT for one in named}) == len(named) == 13
+    assert len({one.FORMAT for one in named}) == len(named) == 14
 
 
 # --- what is written is read -----------------------------------------------------------------------------------------

@@ -268,7 +268,7 @@ def _shares(counted: Sequence[Floats], cuts: Sequence[Bins], sigma: float, n_row
 
 def _as_fine_as_noise_allows(terms: Terms, cuts: Sequence[Bins], bins: int) -> int:
     """Twice as many bins, and again, while an even share of the rows in each stands out of the noise on its count."""
-    noise = math.sqrt(sum(1 + (blocks_of(cut) is not None) for cut in cuts)) / terms.scaled(SHARES[0]).mu
+    noise = math.sqrt(sum(1 + (blocks_of(cut) is not None) for cut in cuts)) / terms.scaled(SHARES[0]).mu_of_a_row
     fine = bins
     while 2 * fine <= min(FINER * bins, MOST_BINS) and fine * noise < terms.n_rows_public:
         fine *= 2
@@ -286,7 +286,7 @@ def _groups_to_choose_from(terms: Terms, columns: int) -> int:
     rows, many = terms.n_rows_public, math.sqrt(2 * math.log(max(2, n_pairs)))
 
     def noise(groups: int) -> float:
-        return columns * (1 - 1 / groups) / (math.sqrt(2) * terms.mu)
+        return columns * (1 - 1 / groups) / (math.sqrt(2) * terms.mu_of_a_row)
 
     if rows / 4 < noise(2) * (1 + many):  # two equal groups that determine each other
         return 0
@@ -308,7 +308,7 @@ def _chosen(
     for number in range(1, most_parents + 1):
         n_tables = sum(min(number, column) for column in range(len(shares)))
         wide = _groups_of_tables(terms, n_tables, number)
-        noise = math.sqrt(n_tables) * (1 - 1 / wide) / (terms.mu * total)
+        noise = math.sqrt(n_tables) * (1 - 1 / wide) / (terms.mu_of_a_row * total)
         links, gained = choose_structure(seen, shares, number, noise**2 * wide**2 * (wide - 1))
         if gained > worth:
             best, worth, groups = links, gained, _groups_of_tables(terms, len(pairs_of(links)), number)
@@ -317,7 +317,7 @@ def _chosen(
 
 def _groups_of_tables(terms: Terms, n_tables: int, parents: int) -> int:
     """So many groups that the noise of a table costs little."""
-    sigma = math.sqrt(n_tables) / terms.mu
+    sigma = math.sqrt(n_tables) / terms.mu_of_a_row
     return min(MOST_GROUPS[parents], max(2, int(math.cbrt(TABLE_NATS * (terms.n_rows_public / sigma) ** 2))))
 
 

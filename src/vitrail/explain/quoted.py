@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 from .. import _checks
+from .._tables import html_table
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
 from ..accounting.guarantee import question_mu
@@ -135,6 +136,13 @@ class Quoted(Generic[R_co]):
         bands = f" Bands of about {widths}: an estimate from rows drawn from {self.stands_on}." if widths else ""
         verdict = f" Verdict to expect: {self.verdict_text}." if self.verdict_text else ""
         return f"{self.price}{bands}{verdict}"
+
+    def _repr_html_(self) -> str:
+        bands = (
+            [("bands of about", f"{self.widths_text}, from rows drawn from {self.stands_on}")] if self.widths_text else []
+        )
+        verdict = [("verdict to expect", self.verdict_text)] if self.verdict_text else []
+        return html_table(("", ""), [*self.price.cells, *bands, *verdict])
 
     def to_json(self) -> dict[str, JsonValue]:
         """The quote as plain JSON values."""

@@ -32,19 +32,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from .. import _checks
 from .._types import Floats
-from ..accounting import Basis, Cost, JsonValue, epsilon_of, rounded_up
+from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.cost import PICO
-from ..accounting.guarantee import Guarantee, Neighbours, check_neighbours, question_mu
+from ..accounting.guarantee import Guarantee, question_mu
+from ..accounting.neighbours import Neighbours, rows_per_person_of, sensitivity_factor
 from ..accounting.releases import Release
 from ..errors import InvalidInput, ModelError, VitrailError
 from ..model import Model
 from ..model.raised import raised_by_a_model
+from ..progress import one_bar
 from ..schema import Schema
 from .row_count import warn_of_contradiction
 
@@ -60,13 +62,12 @@ SLACK = Fraction(1, 10**9)
 """By how much shares may miss 1 through rounding of their decimals."""
 PUBLIC_ROWS = 10**6
 """No limit to how many public rows a recipe asks the model about, beyond its own."""
-REHEARSED_PUBLIC_ROWS = 64
 N_CORNERS = 3
 """Probe rows of a schema at the beginning that are no draws."""
 QUOTE_DRAWS = 7
 """Bands of a single query point vary from draw to draw more than those of whole curves."""
-REHEARSAL_ROWS = 64
-"""Rows of the stand-in that a recipe is tried on before its first charge."""
+REHEARSAL_ROWS, REHEARSED_PUBLIC_ROWS = 64, 64
+"""Rows of the stand-in that a recipe is tried on before its first charge, and those that the model is asked about."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,7 @@ def scaled(inner: Recipe[R], share: float, label: str = "") -> Recipe[R]:
         while True:
             ask = inner.send((yield replace(ask, share=ask.share * share, label=ask.label or label)))
     except StopIteration as stop:
-        result: R = stop.value
-        return result
+        return cast("R", stop.value)
 
 
 @dataclass(frozen=True)
@@ -140,12 +140,8 @@ class Terms:
         Its name.
     schema : Schema
         All columns, the target included.
-    target : str or None
-        The column that is no feature.
-    n_rows_public : int
-        The declared row count.
-    neighbours : {"add-remove", "replace-one"}
-        The neighbour relation.
+    target, n_rows_public, neighbours
+        As declared: the column that is no feature, the row count, the relation (``accounting.neighbours``).
     delta : float
         At which epsilons are stated.
     mu : float
@@ -166,13 +162,17 @@ class Terms:
     @classmethod
     def of(cls, data: PrivateData, mu: float) -> Terms:
         """The terms of a private dataset at a price."""
-        relation = check_neighbours(data.neighbours)
-        return cls(data.name, data.schema, data.target, data.n_rows_public, relation, data.delta, mu)
+        return cls(data.name, data.schema, data.target, data.n_rows_public, data.neighbours, data.delta, mu)
 
     @property
     def feature_schema(self) -> Schema:
         """The columns that models see: all but the target."""
         return self.schema if self.target is None else self.schema.without(self.target)
+
+    @property
+    def mu_of_a_row(self) -> float:
+        """What the price is worth to sums that plan their own noise: it has to cover all rows of a person."""
+        return self.mu / rows_per_person_of(self.neighbours)
 
     def scaled(self, share: float) -> Terms:
         """The terms of a recipe inside this one, for ``share`` of mu squared."""
@@ -180,12 +180,11 @@ class Terms:
 
     def noise_of_mean(self, share: float = 1.0) -> float:
         """Noise standard deviation of the mean over rows of a quantity of L2 bound 1, bought for ``share``."""
-        factor = 2 if self.neighbours == "replace-one" else 1
-        return factor / (self.mu * math.sqrt(share)) / self.n_rows_public
+        return sensitivity_factor(self.neighbours) / (self.mu * math.sqrt(share)) / self.n_rows_public
 
     def promise(self, *used: Promised) -> Guarantee:
         """The promise for what all these reveal together, each release behind them counted once."""
-        return Guarantee.of(Basis.union(release.guarantee.behind for release in used), self.delta, self.neighbours)
+        return Guarantee.together((release.guarantee for release in used), self.delta, self.neighbours)
 
 
 def sigma_of(release: Release) -> float:
@@ -297,27 +296,28 @@ class Conversation(Generic[R]):
         units = math.floor(Fraction(price) ** 2 * PICO) if mu is not None else Cost.of_mu(price).pico_mu_squared
         if units < 1:
             raise InvalidInput(f"mu is {price!r}, too small to buy anything; ask for more")
-        name = self._name(units)
-        if name is None or not data.has_begun(name):
-            self.rehearse(price)
-        reservation = data.reserve(Cost(units), recipe=name, label=self.label)
-        booked = Cost()
+        with one_bar(self.label) as phase:
+            if (name := self._name(units)) is None or not data.has_begun(name):
+                with phase("rehearsal on public rows", 0.0):
+                    self.rehearse(price)
+            reservation, booked = data.reserve(Cost(units), recipe=name, label=self.label), Cost()
 
-        def answer(ask: Ask, step_units: int, step: int) -> Release:
-            nonlocal booked
-            mu, cost, label = mu_of_units(step_units), Cost(step_units), ask.label or self.label
-            release = data.ask_reserved(reservation, ask.question, mu=mu, booked=cost, step=step, label=label)
-            booked += release.cost
-            return release
+            def answer(ask: Ask, step_units: int, step: int) -> Release:
+                nonlocal booked
+                mu, cost, label = mu_of_units(step_units), Cost(step_units), ask.label or self.label
+                with phase(label, ask.share):
+                    release = data.ask_reserved(reservation, ask.question, mu=mu, booked=cost, step=step, label=label)
+                booked += release.cost
+                return release
 
-        try:
-            result = self.run(Terms.of(data, price), units, answer)
-        except Exception as error:
-            self._say_what_was_charged(error, booked)
-            raise
-        finally:
-            if name is None:  # it cannot be resumed, so nobody will ever book the rest
-                data.finish(reservation)
+            try:
+                result = self.run(Terms.of(data, price), units, answer)
+            except Exception as error:
+                self._say_what_was_charged(error, booked)
+                raise
+            finally:
+                if name is None:  # it cannot be resumed, so nobody will ever book the rest
+                    data.finish(reservation)
         if name is not None:
             data.finish(reservation)
         warn_of_contradiction(result)

@@ -155,7 +155,7 @@ class Shapley(LocalExplainer[Attribution]):
         releases: list[Release] = []
         if self._clip == "auto":
             edges = clip_edges(width, len(names))
-            enough = math.sqrt(len(edges)) / (TAIL_ACCURACY * terms.scaled(CLIP_SHARE).mu * terms.n_rows_public)
+            enough = math.sqrt(len(edges)) / (TAIL_ACCURACY * terms.scaled(CLIP_SHARE).mu_of_a_row * terms.n_rows_public)
             fn, rate = partial(vectors.norm_shares, edges), min(self.sampling_rate, enough)
             question = sum_question(fn, len(edges), 1.0, rate, replace_bound=math.nextafter(math.sqrt(2), 2))
             releases.append((yield Ask(question, CLIP_SHARE, "norms of Shapley values")))

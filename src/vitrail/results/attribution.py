@@ -362,21 +362,15 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
 
         Columns of texts are numbered in ``data``, which serves to colour dots; ``display_data`` has what the points have.
         """
-        try:
-            import shap
-        except ImportError as error:
-            raise InvalidInput("shap is not installed; install it with: pip install 'vitrail[shap]'") from error
-
         given = [[point[name] for name in self.columns] for point in self.points]
-        return shap.Explanation(
-            values=self.values.copy(),
+        return show.shap_explanation(
+            self.values,
+            self.lower,
+            self.upper,
             base_values=self.base_values.copy(),
             data=np.column_stack([_numbered(column) for column in zip(*given, strict=True)]),
             display_data=np.array(given, dtype=object),
             feature_names=list(self.columns),
-            # shap draws a bound as a distance from the value, and cannot draw a negative one.
-            lower_bounds=None if self.lower is None else np.minimum(self.lower, self.values),
-            upper_bounds=None if self.upper is None else np.maximum(self.upper, self.values),
         )
 
     # --- pictures and texts ------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,6 +191,10 @@ class Result(Stored, Drawn, ABC):
     @abstractmethod
     def frame(self) -> Frame:
         """The numbers as columns of one length, which any data frame library takes: ``pandas.DataFrame(x.frame())``."""
+
+    def to_interpret(self) -> Any:
+        """As interpret's ``show`` takes it: ``data(key)``, ``visualize(key)``; an error where it has no such thing."""
+        return show.interpret_explanation(self)
 
     @property
     def band_sentences(self) -> tuple[str, ...]:

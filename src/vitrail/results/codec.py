@@ -83,7 +83,18 @@ def stored_fields(kind: Any) -> Mapping[str, Any]:
 @cache
 def _stored_fields(kind: Any) -> Mapping[str, Any]:
     hints = get_type_hints(kind)
-    return MappingProxyType({declared.name: hints[declared.name] for declared in fields(kind) if declared.compare})
+    return MappingProxyType({own.name: _unaliased(hints[own.name]) for own in fields(kind) if own.compare})
+
+
+def _unaliased(kind: Any) -> Any:
+    """A type without names for types: ``NDArray`` is one for NumPy, from 2.5 and Python 3.12 on."""
+    origin, args = get_origin(kind), get_args(kind)
+    if hasattr(origin, "__value__"):
+        return _unaliased(origin.__value__[args])
+    plain = tuple(map(_unaliased, args))
+    if plain == args:
+        return kind
+    return Union[plain] if origin in (Union, UnionType) else origin[plain]  # noqa: UP007 - made, not written
 
 
 def _checked(kind: type[T], value: JsonValue, members: Members, what: str) -> T:

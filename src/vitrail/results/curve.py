@@ -8,7 +8,7 @@ the value without noise; it does not speak of sampling error (``notes`` say so w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,6 +73,8 @@ class Curve(Banded, stored_as="curve/1", of="y"):
     (0.2, [0.02, 0.02, 0.02])
     >>> vt.Curve.from_json(curve.to_json()).y.tolist()
     [0.1, 0.3, 0.4]
+    >>> curve.to_sklearn().pd_results[0].average.tolist(), curve.to_interpret().data(0)["names"]
+    ([[0.1, 0.3, 0.4]], [20.0, 40.0, 60.0])
     """
 
     name: str | tuple[str, ...]
@@ -167,6 +169,10 @@ class Curve(Banded, stored_as="curve/1", of="y"):
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the curve with its band, in a figure of its own or into the given matplotlib axes. Returns the figure."""
         return show.curve_figure(self, ax)
+
+    def to_sklearn(self) -> Any:
+        """The curve as scikit-learn's ``PartialDependenceDisplay``, whose ``plot()`` draws the band too."""
+        return show.sklearn_display([self])
 
     def __repr__(self) -> str:
         points = counted(len(self), "level" if self.categorical else "point")
@@ -268,6 +274,10 @@ class Surface(Banded, stored_as="surface/1", of="values"):
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the surface as a heat map and, in a figure of its own, its noise beside it; returns the figure."""
         return show.surface_figure(self, ax)
+
+    def to_sklearn(self) -> Any:
+        """The surface as scikit-learn's ``PartialDependenceDisplay``."""
+        return show.sklearn_display([self])
 
     def __repr__(self) -> str:
         size = " x ".join(str(len(side)) for side in self.sides)

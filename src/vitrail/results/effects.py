@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -156,6 +156,10 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
     def data(self, key: int | str) -> Frame:
         """One curve's numbers, by number or name, as interpret's explanations give them."""
         return (list(self.curves.values())[key] if isinstance(key, int) else self[key]).frame()
+
+    def to_sklearn(self) -> Any:
+        """All curves, then all surfaces, as one ``PartialDependenceDisplay`` of scikit-learn."""
+        return show.sklearn_display(self._members)
 
     def plot(self) -> Figure:
         """All curves in one figure. Surfaces have their own: ``effects[pair].plot()``."""

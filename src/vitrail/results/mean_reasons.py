@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +13,12 @@ from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
 from ..schema import Schema
-from .base import Stored
+from .band_claim import TWO_SIDED_95
+from .base import Stored, show
 from .checks import frozen_numbers
+
+if TYPE_CHECKING:
+    import shap
 
 SAME = 1e-6
 """Of their size: outputs that differ by less are the same, on another machine."""
@@ -93,6 +98,12 @@ class MeanReasons(Stored, stored_as="mean-reasons/1"):
         n_rows = min(len(outputs), len(self.outputs))
         apart = outputs[:n_rows] - self.outputs[:n_rows]
         return bool(np.ptp(apart) <= SAME * max(float(np.ptp(self.outputs)), float(np.abs(self.outputs).max())))
+
+    def to_shap(self) -> shap.Explanation:
+        """The means as shap knows them, for ``shap.plots.bar``; its bounds are our bands, as if errors were normal."""
+        half, names = TWO_SIDED_95 * self.stds, list(self.players)
+        ends = self.means - half, self.means + half
+        return show.shap_explanation(self.means, *ends, base_values=0.0, feature_names=names)
 
     def check_read(self) -> None:
         """Refuse errors that nothing can be weighed by."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from ..solve.rows.left_out import hidden_squares, left_out_squares, weights_of
 from ..solve.rows.network import Link, Network, even_numbers, fit_network
 from ..solve.rows.replicates import errors_of, inside_bins, replicate_weights, table_squares, unsmoothed_ratios
 from ..solve.rows.tables import agreed_table, group_shares
+from .arrow_rows import arrow_table, write_table
 from .band_claim import TWO_SIDED_95
 from .base import Frame, Result, show
 from .checks import Floats, frozen_numbers
@@ -33,6 +35,7 @@ from .row_count import RowCount
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 Indices = NDArray[np.intp]
 
@@ -96,8 +99,8 @@ class PrivateRows(Result, stored_as="private-rows/4"):
     >>> made = vt.private_rows(data, epsilon=1.0)
     >>> made.tree, made.tables["city", "speaks"].round(1).tolist()
     ((('city', 'speaks'),), [[0.5, 0.0], [0.0, 0.5]])
-    >>> made.sample(3, seed=1)["city"].shape
-    (3,)
+    >>> made.sample(3, seed=1)["city"].shape, made.to_arrow(3).column_names
+    ((3,), ['city', 'speaks'])
     """
 
     dataset: str
@@ -255,6 +258,21 @@ class PrivateRows(Result, stored_as="private-rows/4"):
     def pandas(self, n: int, seed: int | None = None) -> pd.DataFrame:
         """``n`` sampled rows as a pandas data frame."""
         return self.schema.pandas(self.raw(n, seed))
+
+    def to_arrow(self, n: int | None = None, seed: int | None = 0) -> pa.Table:
+        """``n`` sampled rows as an Arrow table that carries the promise; as many as were declared if not given.
+
+        The same rows as ``pandas(n, seed)``. Polars, DuckDB and others take the result itself: ``polars.DataFrame(made)``.
+        """
+        told = {"dataset": self.dataset, "guarantee": self.guarantee.to_json()}
+        return arrow_table(self.schema, self.raw(self.n_rows_public if n is None else n, seed), told)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def write(self, path: str | Path, n: int | None = None, seed: int | None = 0) -> Path:
+        """Write ``to_arrow(n, seed)`` to a ``.parquet``, ``.csv`` or ``.arrow`` file, without pandas; returns where."""
+        return write_table(lambda: self.to_arrow(n, seed), path)
 
     def features(self, n: int, seed: int | None = None) -> Floats:
         """``n`` sampled rows without the target, encoded: numbers in [0, 1], categories one-hot."""

@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from .base import Banded, Frame, counted, show
 from .checks import Floats, checked_names
 from .row_count import RowCount
 from .verdict import Judgement, Verdict, judge, sentences
+
+if TYPE_CHECKING:
+    import shap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +64,8 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
     (('job', 'age', 'sex'), ('job', 'age'))
     >>> ranking.confidence.round(2).tolist()
     [0.92, 1.0]
+    >>> ranking.to_shap().values.tolist(), ranking.to_interpret().data()["names"]
+    ([0.5, 0.1, 0.7], ['job', 'age', 'sex'])
     >>> ranking.certain(), str(ranking.verdict), str(ranking.verdicts["sex"])
     (('job', 'age'), 'clear', 'mostly noise')
     >>> ranking
@@ -185,6 +191,14 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
             sure[:-1] = self.confidence
         ranks = np.arange(1, len(self) + 1) if self.ranked else np.full(len(self), np.nan)
         return {"rank": ranks, "item": np.array(self.order), "score": self.scores[order], **numbers, "confidence": sure}
+
+    def to_shap(self) -> shap.Explanation:
+        """The scores as shap knows them, for ``shap.plots.bar``; noise bands are its bounds.
+
+        shap sorts by size, whatever the verdict is: look at ``ranked`` first.
+        """
+        bands, names = (self.lower, self.upper), list(self.items)
+        return show.shap_explanation(self.scores, *bands, base_values=0.0, feature_names=names)
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 

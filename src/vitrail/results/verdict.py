@@ -235,6 +235,7 @@ THEREFORE = {
     "curve": "so ups and downs are not to be read as findings",
     "histogram": "so heights are not to be compared",
     "class": "so counts are not to be compared",
+    "group": "so groups are not to be compared",
 }
 """What follows from "mostly noise", by what the items are."""
 _MANY = {"class": "classes"}

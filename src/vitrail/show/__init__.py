@@ -16,8 +16,10 @@ from .attributions import AttributionPlots, summary
 from .audits import RocCurve, audit_page, roc_figure
 from .counterfactuals import changes_figure, class_counts_figure, distances_figure, pictures_figure
 from .curves import curve_figure, curves_figure, ranking_figure, surface_figure
+from .groups import groups_figure
 from .histograms import histograms_figure, links_figure
 from .images import filters_figure, map_figure
+from .other_displays import interpret_explanation, shap_explanation, sklearn_display
 from .pages import fragment, page
 from .spending import bill_table, budget_figure
 from .style import figure_svg, write_page
@@ -38,13 +40,17 @@ __all__ = [
     "figure_svg",
     "filters_figure",
     "fragment",
+    "groups_figure",
     "histograms_figure",
+    "interpret_explanation",
     "links_figure",
     "map_figure",
     "page",
     "pictures_figure",
     "ranking_figure",
     "roc_figure",
+    "shap_explanation",
+    "sklearn_display",
     "summary",
     "surface_figure",
     "write_page",

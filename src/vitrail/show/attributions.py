@@ -16,13 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _checks
+from .._tables import printable
 from .._types import Axes, Figure, Floats
 from ..errors import InvalidInput
 from ..results import Attribution
 from ..schema import Picture
 from .images import image_figure
 from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_axes, put_footnote, put_title, quiet, small_multiples
-from .text_tables import Table, aligned_numbers, printable, shortened
+from .text_tables import Table, aligned_numbers, shortened
 from .words import HighlightedText, highlighted_text
 
 LONGEST_COLUMN, LONGEST_VALUE = 24, 18

@@ -22,11 +22,12 @@ from ..results.checks import shown_text
 from ..results.class_picture import ClassPicture
 from ..results.counterfactuals import Counterfactuals
 from ..results.effects import Effects
+from ..results.group_table import GroupTable
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import PART_NAMES, Report
 from ..results.verdict import Verdict
-from . import attributions, counterfactuals, curves, histograms, spending
+from . import attributions, counterfactuals, curves, groups, histograms, spending
 from .style import render
 from .text_tables import Table
 
@@ -39,6 +40,7 @@ TOOLS: dict[str, object] = {
     "attributions": attributions,
     "counterfactuals": counterfactuals,
     "curves": curves,
+    "groups": groups,
     "histograms": histograms,
     "spending": spending,
     "epsilon_of": epsilon_of,
@@ -135,6 +137,8 @@ def page_content(result: Shown) -> Content:
             return "counterfactuals.html", {}
         case Marginals():
             return "marginals.html", {"marginals": result}
+        case GroupTable():
+            return "groups.html", {}
         case PrivateRows():
             return "private_rows.html", {"marginals": result.marginals.drawn}
         case Report():
@@ -223,8 +227,7 @@ def fragment(result: Shown) -> str:
     """
     match result:
         case Bill():
-            table = ("", spending.bill_table(result), "")
-            return fragment_html(f"The bill of account {result.account!r}", (result.sentence,), tables=[table])
+            return result._repr_html_()
         case Attribution():
             shown = list(result[:MOST_POINTS_IN_NOTEBOOK])
             more = f"and {len(result) - len(shown)} more points" if len(result) > len(shown) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._types import Figure
 from ..accounting import rounded_up
-from ..accounting.guarantee import Bill
+from ..accounting.guarantee import BILL_HEADER, Bill
 from .style import AMBER, GLASS, INK, new_axes, put_labels
 from .text_tables import Table
 
@@ -36,16 +36,4 @@ def budget_figure(bill: Bill) -> Figure:
 
 def bill_table(bill: Bill) -> Table:
     """The bill, line by line."""
-    rows = tuple(
-        (
-            str(line.seq),
-            line.time_utc[:19].replace("T", " "),
-            line.analyst,
-            line.what,
-            rounded_up(line.epsilon) if line.paid else "free",
-            rounded_up(line.so_far),
-            f"{100 * line.share:.1f} %" if line.share else "",
-        )
-        for line in bill.lines
-    )
-    return Table(("entry", "time (UTC)", "analyst", "question", "ε", "ε so far", "of budget"), rows, numeric=(0, 4, 5, 6))
+    return Table(BILL_HEADER, bill.cells, numeric=(0, 4, 5, 6))

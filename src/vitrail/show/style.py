@@ -47,10 +47,10 @@ MOST_ACROSS = 12
 
 
 def new_figure(width_inches: float, height_inches: float) -> Figure:
-    """An empty white figure that no window knows of and no global state remembers."""
-    from matplotlib.figure import Figure
+    """An empty white figure that no window knows of and no global state remembers; a notebook shows it by itself."""
+    from .figure import ShownFigure
 
-    return Figure(figsize=(width_inches, height_inches), dpi=110, facecolor="white", layout="constrained")
+    return ShownFigure(figsize=(width_inches, height_inches), dpi=110, facecolor="white", layout="constrained")
 
 
 def new_axes(

@@ -109,14 +109,3 @@ def per_cent(probability: float) -> str:
     ('53 %', '>99 %')
     """
     return ">99 %" if probability > 0.995 else f"{100 * probability:.0f} %"
-
-
-def printable(text: str) -> str:
-    r"""The text without control characters and the like, for terminals: names may come from anywhere.
-
-    Examples
-    --------
-    >>> printable("a\x1b[2Jb")
-    'a�[2Jb'
-    """
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

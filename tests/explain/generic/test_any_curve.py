@@ -105,7 +105,9 @@ def test_groups_that_fail_say_the_default_silently(capfd, recwarn):
     assert np.abs(curve.y - 0.25).max() < 0.05
     assert sum(calls) == 12
     assert capfd.readouterr() == ("", "")
-    assert len(recwarn) == 0
+    assert [
+        str(one.message) for one in recwarn if "promises nothing" not in str(one.message)
+    ] == []  # so large a budget does
 
 
 def test_a_column_gives_its_own_places():

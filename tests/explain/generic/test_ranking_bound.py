@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.explain.any_ranking import points_of_ranks
+from vitrail.vault.public_facts import checked_facts
 from vitrail.vault.questions.grouped_sum import largest_distance, points_of
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
@@ -52,6 +53,7 @@ def test_fewer_places_cost_less_however_many_items_there_are(n_items, k):
     assert largest_distance(points_of_ranks(n_items, k)) < largest_distance(points_of_ranks(n_items))
 
 
+FACTS = checked_facts(vt.Schema({"x": vt.Numeric(0, 1)}), None, 9, "add-remove", None, 1)
 SCORES = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, 1e300, -1e300, np.nan, np.inf, -np.inf]), st.floats(-3, 3, allow_subnormal=True)
 )
@@ -71,7 +73,7 @@ def test_no_group_moves_the_sum_further_than_was_charged(case, mu, groups):
     """Whatever a group says, ties, NaN and infinities included; in the exact integers that are summed."""
     places, said = case
     question = vt.GroupedSum(lambda group: said[0], len(places), groups=groups, rank_points=places, isolation="none")
-    plan = question.plan(mu, None)
+    plan = question.plan(mu, FACTS)
     reverse = np.arange(len(places), dtype=float)
     votes = [*plan._on_grid(said), *plan._on_grid(np.array([reverse, -reverse, np.full(len(places), np.nan)]))]
     bound = (Fraction(plan.sensitivity) / Fraction(plan.step)) ** 2
@@ -96,7 +98,7 @@ def test_points_are_ranks_and_ties_share(scores):
 def test_an_empty_or_failing_group_shares_all_the_points():
     question = vt.GroupedSum(lambda group: 1 / 0, 3, groups=2, rank_points=[2, 1, 0], isolation="none")
     assert question.default.tolist() == [1, 1, 1]
-    plan = question.plan(1.0, None)
+    plan = question.plan(1.0, FACTS)
     assert np.array_equal(plan._on_grid(np.full(3, np.nan)) * plan.step + 1, [1, 1, 1])
 
 

@@ -200,7 +200,7 @@ def descent_recipe(
 ) -> Recipe[Attribution]:
     """Gradients of all points at once, as far as they fit a pass; a tenth for their means, where there is an intercept."""
     problem, centres = gradients.problem, gradients.problem.encode(raw)
-    sizes = step_sizes(gradients, terms.mu / math.sqrt(len(centres)), terms.n_rows_public, options.iterations)
+    sizes = step_sizes(gradients, terms.mu_of_a_row / math.sqrt(len(centres)), terms.n_rows_public, options.iterations)
     at_once = max(1, MOST_NUMBERS // gradients.problem.size)
     means_share = MEANS_SHARE if problem.intercept else 0.0
     step_share = (1 - means_share) / len(sizes)
@@ -341,7 +341,10 @@ class _Point:
 
     def _sizes(self, reach: float) -> Floats:
         """The lengths of the steps, from the whole price."""
-        most, mu = min(MOST_ITERATIONS, self._options.iterations - 1), self._terms.mu * math.sqrt(1 - self._means_share)
+        most, mu = (
+            min(MOST_ITERATIONS, self._options.iterations - 1),
+            self._terms.mu_of_a_row * math.sqrt(1 - self._means_share),
+        )
         return step_sizes(self._gradients, mu, self._terms.n_rows_public, reach=reach, most_iterations=most)
 
 

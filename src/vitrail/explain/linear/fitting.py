@@ -164,12 +164,12 @@ def moments_recipe(problem: LocalProblem, cells: tuple[str, ...], terms: Terms) 
 def cells_recipe(problem: LocalProblem, terms: Terms) -> Recipe[Synopsis]:
     """A survey, where that can pay, and the moments of the cells that it finds worth their noise."""
     schema, weight, n_rows = problem.schema, problem.weight, terms.n_rows_public
-    if not pays(schema, weight, terms.mu, n_rows):
+    if not pays(schema, weight, terms.mu_of_a_row, n_rows):
         return (yield from moments_recipe(problem, (), terms))
     survey = yield Ask(survey_question(schema), SURVEY_SHARE, f"survey of {schema.n_columns} columns, to choose cells")
     shares = explained_shares(schema, survey.parts["0"], sigma_of(survey))
     rest = terms.scaled(1 - SURVEY_SHARE)
-    chosen = choose_columns(schema, weight, rest.mu, n_rows, shares)
+    chosen = choose_columns(schema, weight, rest.mu_of_a_row, n_rows, shares)
     made = yield from scaled(moments_recipe(problem, chosen, rest), 1 - SURVEY_SHARE)
     return replace(made, cost=made.cost + survey.cost, guarantee=terms.promise(made, survey))
 

@@ -27,7 +27,8 @@ import numpy as np
 from ... import _checks
 from ..._types import Floats
 from ...accounting import JsonValue, rounded_up
-from ...accounting.guarantee import check_neighbours, question_mu
+from ...accounting.guarantee import question_mu
+from ...accounting.neighbours import check_neighbours, check_unit_is_a_row
 from ...accounting.releases import Release
 from ...errors import InvalidInput, SchemaError
 from ...model import Model
@@ -140,6 +141,11 @@ class LocalLinear(LocalExplainer[Attribution]):
         self.problem = LocalProblem(schema, self.model, weight, self.labels, self.intercept, self.view)
         self._gradients = Gradients(self.problem)
         self._training = checked_training(self.training_guarantee)
+        if self._training is not None:
+            unsaid = "training_guarantee= does not say whether it is about rows or about people"
+            check_unit_is_a_row(
+                self.data.neighbours, unsaid, "leave it out: the promise is then about the explanation alone"
+            )
         self._method = self._chosen_method(self.method)
 
     def _chosen_method(self, method: str | Method) -> Method:
@@ -150,6 +156,8 @@ class LocalLinear(LocalExplainer[Attribution]):
             raise InvalidInput("this method takes no view; leave view= away, or choose 'statistics' or 'descent'")
         if isinstance(chosen, Adaptive | FromHistory) and chosen.history is not None:
             chosen.history.check(self.problem)
+            unsaid = "a history= does not say whether its releases promise something about rows or about people"
+            check_unit_is_a_row(self.data.neighbours, unsaid, "leave it out, and the ledger keeps one")
         return chosen
 
     def __repr__(self) -> str:

@@ -1,0 +1,1 @@
+"""What is released about groups of rows, and the rates that follow from it."""
