@@ -5,13 +5,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 PINS := constraints.txt
 
+# The lowest versions that are allowed have an environment of their own, and tests that need no more than those.
+LOWEST_VENV := .venv-lowest
+LOWEST_PINS := constraints-lowest.txt
+LOWEST_TESTS := tests/accounting/test_events.py tests/accounting/test_guarantee.py tests/flow tests/results tests/show \
+  tests/solve tests/cli/test_command_line.py tests/cli/test_ledger_commands.py tests/ledger/test_ledger_behaviour.py \
+  tests/maps/test_map_choice.py tests/maps/test_tuning.py tests/pane/test_pane_models.py tests/pane/test_pane_reader.py \
+  tests/test_imports.py tests/test_schema.py tests/test_schema_reading.py tests/vault/test_failing_rows.py
+
 # pip builds the project in an environment of its own; these make it honour the pins there too (old and new pip).
 export PIP_CONSTRAINT = $(PINS)
 export PIP_BUILD_CONSTRAINT = $(PINS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-gpu lint format bench bench-bands figures docs clean
+.PHONY: help demo test test-slow test-gpu test-lowest lint format bench bench-bands figures docs clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -29,9 +37,12 @@ test-slow: $(VENV)/.stamp-test  ## the long statistical checks
 test-gpu: $(VENV)/.stamp-test  ## the tests that need an accelerator
 	$(BIN)/python -m pytest -m gpu tests
 
+test-lowest: $(LOWEST_VENV)/.stamp  ## part of the tests, with the lowest versions that pyproject.toml allows
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST_VENV)/bin/python -m pytest -k "not postgresql" $(LOWEST_TESTS)
+
 lint: $(VENV)/.stamp-lint  ## formatting, style and types, changing nothing
 	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/mypy --strict
 	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks
 
@@ -52,7 +63,7 @@ figures: | $(BIN)/python  ## write every figure and table of every page from ben
 docs: figures $(VENV)/.stamp-docs  ## the documentation, as a site in site/
 	$(BIN)/mkdocs build --strict
 
-clean:  ## remove what the other targets write, except .venv
+clean:  ## remove what the other targets write, except their environments
 	rm -rf demo-output site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -60,6 +71,12 @@ clean:  ## remove what the other targets write, except .venv
 $(VENV)/.stamp-%: pyproject.toml $(PINS) | $(BIN)/python
 	@echo "Installing what 'make $*' needs into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet -c $(PINS) -e '.[$*]'
+	@touch $@
+
+$(LOWEST_VENV)/.stamp: pyproject.toml $(LOWEST_PINS)
+	@$(PYTHON) -m venv --clear $(LOWEST_VENV)
+	@echo "Installing the lowest versions into $(LOWEST_VENV) ..."
+	@PIP_CONSTRAINT=$(LOWEST_PINS) $(LOWEST_VENV)/bin/python -m pip install --quiet -r $(LOWEST_PINS) -e .
 	@touch $@
 
 $(BIN)/python:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from datasets import data_folder
+from bench_data import data_folder
 from running import Benchmark, Figure, Part, options_of, run
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from bands_data import READERS, SETS
 from bands_setup import EPSILONS, JUDGED, Bench
 from bands_tools import keys_of, looked_at
-from datasets import data_folder
+from bench_data import data_folder
 from local_setup import DELTA, Cache
 from running import Benchmark, Figure, Part, options_of, run
 

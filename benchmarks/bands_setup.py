@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
-import datasets
+import bench_data as datasets
 import reasons_setup
 import vitrail as vt
 from bands_data import READERS, drawn

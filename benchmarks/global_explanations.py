@@ -18,7 +18,7 @@ from pathlib import Path
 import global_effects
 import global_ranking
 import global_speed
-from datasets import data_folder
+from bench_data import data_folder
 from global_setup import DELTA, Bench, Cache, Scale
 from running import Benchmark, Figure, options_of, run
 

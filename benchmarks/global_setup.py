@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-import datasets
+import bench_data as datasets
 import vitrail as vt
 from local_setup import Cache, Part
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 import vitrail as vt
 from global_setup import Bench, Case, Part
-from vitrail.model import predictors
 
 GRID = 20
 ROUNDS = 3
@@ -19,19 +19,19 @@ STACKED_ROWS = 16_384
 
 @contextmanager
 def counted_rows() -> Iterator[list[int]]:
-    """How many rows the library asks forests about, while it lasts."""
+    """How many rows models are asked about, by whichever way they predict, while it lasts."""
     asked: list[int] = []
-    real = predictors.mean_of_trees
+    real = vt.Model._outputs
 
-    def counting(trees: tuple[object, ...], rows: np.ndarray, *, probabilities: bool) -> np.ndarray:
-        asked.append(len(rows))
-        return real(trees, rows, probabilities=probabilities)
+    def counting(self: vt.Model, schema: vt.Schema, raw: np.ndarray, columns: Any) -> Any:
+        asked.append(len(raw))
+        return real(self, schema, raw, columns)
 
-    predictors.mean_of_trees = counting
+    vt.Model._outputs = counting  # type: ignore[method-assign]
     try:
         yield asked
     finally:
-        predictors.mean_of_trees = real
+        vt.Model._outputs = real  # type: ignore[method-assign]
 
 
 def forest(case: Case) -> vt.Model:
@@ -39,7 +39,7 @@ def forest(case: Case) -> vt.Model:
     return vt.Model(case.estimator, output=1, inputs="values", name="forest")
 
 
-def _timed(action: object) -> float:
+def timed(action: object) -> float:
     """Processor seconds of this process, which other work on the machine does not change; one thread on either side."""
     start = time.process_time()
     action()  # type: ignore[operator]
@@ -51,11 +51,11 @@ def report_vs_predict(bench: Bench) -> Part:
     case = bench.case("adult")
     data = case.vault(target=True)
     with counted_rows() as rows:
-        seconds = _timed(lambda: vt.GlobalReport(data, forest(case))(epsilon=1.0))
+        seconds = timed(lambda: vt.GlobalReport(data, forest(case))(epsilon=1.0))
     asked = sum(rows)
     stacked = np.resize(case.raw, (STACKED_ROWS, case.raw.shape[1]))
     calls = -(-asked // STACKED_ROWS)
-    alone = _timed(lambda: [case.predict(stacked) for _ in range(calls)]) * asked / (calls * STACKED_ROWS)
+    alone = timed(lambda: [case.predict(stacked) for _ in range(calls)]) * asked / (calls * STACKED_ROWS)
     row = {"seconds": seconds, "rows_predicted": asked, "seconds_of_the_model_alone": alone}
     how = (
         "processor seconds, one thread; vt.GlobalReport at epsilon 1, one run; how many rows it asks the forest about "
@@ -87,7 +87,7 @@ def sklearn_speedup(bench: Bench) -> Part:
         vt.PartialDependence(data, model, resolution=GRID, marginals=marginals)(epsilon=1.0)
         vt.PermutationImportance(data, model, n_repeats=1, marginals=marginals)(epsilon=1.0)
 
-    rounds = [(_timed(theirs), _timed(ours)) for _ in range(1 if bench.scale.quick else ROUNDS)]
+    rounds = [(timed(theirs), timed(ours)) for _ in range(1 if bench.scale.quick else ROUNDS)]
     seconds = dict(zip(("sklearn", "ours"), np.median(rounds, axis=0).tolist(), strict=True))
     row = {**seconds, "grid_points": sum(places.values()), "rounds": rounds}
     return Part(

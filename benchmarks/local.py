@@ -17,7 +17,7 @@ import local_budget
 import local_fidelity
 import local_loss
 import local_speed
-from datasets import data_folder
+from bench_data import data_folder
 from local_setup import DELTA, Bench, Cache, Scale
 from running import Benchmark, Figure, options_of, run
 

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-import datasets
+import bench_data as datasets
 import exact
 import vitrail as vt
 from running import Part

@@ -18,7 +18,7 @@ import pane_accuracy
 import pane_fuzz
 import pane_speed
 import pane_subject
-from datasets import data_folder
+from bench_data import data_folder
 from pane_subject import DELTA, FOREST, Bench, Part
 from running import Benchmark, Figure, options_of, run
 

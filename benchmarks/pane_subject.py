@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-import datasets
+import bench_data as datasets
 import exact
 import global_setup
 import local_setup

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-import datasets
+import bench_data as datasets
 import vitrail as vt
-from datasets import data_folder
+from bench_data import data_folder
 from running import Benchmark, Figure, Part, options_of, run
 from vitrail.explain.marginals import MarginalsExplainer
 

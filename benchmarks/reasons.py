@@ -24,7 +24,7 @@ import reasons_peers
 import reasons_speed
 import reasons_tools
 import vitrail as vt
-from datasets import data_folder
+from bench_data import data_folder
 from reasons_setup import BOOSTING, DELTA, MODELS, SMALL, STORED, Bench, agreement, background_of, bench_of
 from reasons_truth import TreeSum
 from running import Benchmark, Figure, Part, Row, options_of, run

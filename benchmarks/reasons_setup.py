@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-import datasets
+import bench_data as datasets
 import vitrail as vt
 from local_setup import DELTA, Cache
 from reasons_truth import Network, TreeSum, tree_sum

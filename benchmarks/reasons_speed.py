@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-import datasets
+import bench_data as datasets
 import vitrail as vt
 from running import Part
 from vitrail.solve.shapley.on_rows import shapley_on

@@ -2,11 +2,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # for benchmark_scripts and error_rates, which are no package
 
 import error_rates
 import postgresql_server
+
+# How fast a machine is decides no test: neither a deadline nor how long it takes to think of an input.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture

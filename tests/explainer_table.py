@@ -204,6 +204,12 @@ TABLE: list[Row] = [
         lambda data, model: vt.GlobalReport(data, model, parts=["pdp", "shap"], sampling_rate=0.5, key="table"),
         questions=2,
     ),
+    # by group
+    Row("groups", lambda data, model: vt.GroupReport(data, model, by="sex", key="table")),
+    Row(
+        "groups of two columns",
+        lambda data, model: vt.GroupReport(data, model, by=["sex", "age"], edges={"age": [40, 65]}, key="table"),
+    ),
     # the pane
     Row("pane", lambda data, model: vt.pane.PaneExplainer(data, model, key="table"), epsilon=3.0, questions=None),
     # local linear

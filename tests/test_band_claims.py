@@ -227,6 +227,7 @@ def test_no_room_words_the_claim_by_itself() -> None:
     files += [SOURCES / "explain" / f"{name}.py" for name in ("effects", "permutation_importance", "joint_sum")]
     assert len(files) > 50
     found = [str(path.relative_to(SOURCES)) for path in files if WORDS.search(path.read_text(encoding="utf-8"))]
+    found.remove("show/other_displays.py")  # "nominal" is interpret's word for a column of levels
     assert found == ["results/band_claim.py"]
 
 

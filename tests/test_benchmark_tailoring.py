@@ -14,7 +14,7 @@ setup = script("global_setup")
 published = script("papers.tailoring_published")
 ours = script("global_ours")
 ranking = script("global_ranking")
-datasets = script("datasets")
+datasets = script("bench_data")
 
 
 def predict(raw):

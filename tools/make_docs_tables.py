@@ -15,8 +15,10 @@ from pathlib import Path
 
 import audit_tables
 import bands_tables
+import compiled_tables
 import counterfactual_tables
 import global_tables
+import groups_tables
 import house_tables
 import local_tables
 import locally_linear_tables
@@ -32,8 +34,10 @@ from page_tables import Tables
 MAKERS = (
     audit_tables,
     bands_tables,
+    compiled_tables,
     counterfactual_tables,
     global_tables,
+    groups_tables,
     house_tables,
     local_tables,
     locally_linear_tables,

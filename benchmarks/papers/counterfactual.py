@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from datasets import data_folder
+from bench_data import data_folder
 from local_setup import Cache
 from papers import (
     counterfactual_adult,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-import datasets
+import bench_data as datasets
 import vitrail as vt
 from local_setup import Cache
 from papers.counterfactual_cases import Case

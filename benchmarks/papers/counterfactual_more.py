@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-import datasets
+import bench_data as datasets
 import vitrail as vt
 from local_setup import Part
 from papers import counterfactual_models as models

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-import datasets
+import bench_data as datasets
 import vitrail as vt
 from local_setup import Part
 from papers.counterfactual_adult import OURS, PUBLISHED

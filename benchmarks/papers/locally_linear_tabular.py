@@ -25,7 +25,7 @@ from sklearn.metrics import roc_auc_score
 import vitrail as vt
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import datasets
+import bench_data as datasets
 
 DELTA = 1e-5
 SEEDS = 5

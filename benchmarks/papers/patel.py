@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from datasets import data_folder
+from bench_data import data_folder
 from local_setup import Bench, Cache, Scale
 from papers import patel_figures, patel_loss, patel_people, patel_streams, patel_training
 from running import Benchmark, Figure, options_of, run

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-import datasets
+import bench_data as datasets
 import exact
 import vitrail as vt
 from local_setup import Bench, Cache, Case

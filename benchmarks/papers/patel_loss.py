@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-import datasets
+import bench_data as datasets
 import exact
 from local_loss import Judge, released_phi, synopsis_draws
 from local_setup import DELTA, Bench, Case, Part

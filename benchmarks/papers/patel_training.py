@@ -8,7 +8,7 @@ import numpy as np
 
 import exact
 import vitrail as vt
-from datasets import Dataset
+from bench_data import Dataset
 from local_setup import Bench, Case, Part
 from local_stream import per_query_statistics
 from papers.patel_cases import TRAINING, problem_of, text_case, text_points, train_words

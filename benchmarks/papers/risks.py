@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from datasets import data_folder
+from bench_data import data_folder
 from papers.risks_drawings import draw
 from papers.risks_figures import PARTS, Bench
 from running import Benchmark, Figure, options_of, run

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from datasets import ADULT_NUMERIC, diabetes, location30
+from bench_data import ADULT_NUMERIC, diabetes, location30
 from vitrail.audit.roc import Interval, area, auc_of, balanced_accuracy, best_threshold, found_at
 from vitrail.audit.shadow import Networks, Trained
 from vitrail.audit.signals import Signal, explanation_signals, prediction_signals

@@ -216,7 +216,7 @@ def spanning_tree(
 
 def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    import datasets
+    import bench_data as datasets
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data")

@@ -9,6 +9,9 @@ from .accounting import Cost as Cost
 from .accounting.guarantee import Budget as Budget
 from .accounting.guarantee import Guarantee as Guarantee
 from .accounting.releases import Release as Release
+from .desk.checkup import Checkup as Checkup
+from .desk.declaration import open as open  # noqa: A004
+from .desk.doctor import doctor as doctor
 from .explain import adapters as adapters
 from .explain import linear as linear
 from .explain.any_curve import AnyCurve as AnyCurve
@@ -17,6 +20,7 @@ from .explain.counterfactual import Counterfactual as Counterfactual
 from .explain.effects import AccumulatedEffects as AccumulatedEffects
 from .explain.effects import PartialDependence as PartialDependence
 from .explain.global_report import GlobalReport as GlobalReport
+from .explain.group_report import GroupReport as GroupReport
 from .explain.interactions import Interactions as Interactions
 from .explain.linear.local_classes import LocalClasses as LocalClasses
 from .explain.linear.local_linear import LocalLinear as LocalLinear
@@ -42,6 +46,7 @@ from .results import Ranking as Ranking
 from .results import Surface as Surface
 from .results.counterfactuals import Counterfactuals as Counterfactuals
 from .results.effects import Effects as Effects
+from .results.group_table import GroupTable as GroupTable
 from .results.marginals import Marginals as Marginals
 from .results.private_rows import PrivateRows as PrivateRows
 from .results.report import Report as Report
@@ -55,6 +60,7 @@ from .schema import Numeric as Numeric
 from .schema import Picture as Picture
 from .schema import Schema as Schema
 from .schema import Within as Within
+from .show.label import privacy_label as privacy_label
 from .solve.counterfactual.fitted import FittedCounterfactual as FittedCounterfactual
 from .solve.linear import weights as weights
 from .vault import Block as Block
@@ -66,6 +72,7 @@ from .vault import PrivateData as PrivateData
 from .vault import ProductSum as ProductSum
 from .vault import Quote as Quote
 from .vault import Select as Select
+from .vault import Table as Table
 
 __version__: str
 __all__: list[str]

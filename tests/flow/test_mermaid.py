@@ -88,7 +88,10 @@ def test_mermaid_has_every_stage_and_edge() -> None:
 
 def test_a_notebook_gets_the_diagram_and_the_text() -> None:
     stages = vt.flow.of("Shapley")
-    assert stages._repr_mimebundle_() == {"text/vnd.mermaid": stages.mermaid(), "text/plain": repr(stages)}
+    assert stages._repr_mimebundle_() == {"text/vnd.mermaid": stages.mermaid(), "text/plain": str(stages)}
+    table = str(stages).splitlines()
+    assert table[1].split() == ["stage", "after", "does", "depends", "on", "rows", "released", "through"]
+    assert [line.split("  ")[0] for line in table[2:]] == [stage.name for stage in stages]
 
 
 @pytest.mark.parametrize("name", ["AccumulatedEffects", "published/PDP code"])

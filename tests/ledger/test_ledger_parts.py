@@ -191,9 +191,10 @@ def test_a_partition_keeps_its_name_and_count(adult):
     assert adult.statement("adult").n_questions == 1
 
 
-def test_replace_one_accounts_have_no_parts(adult):
-    adult.open_account("exchange", BUDGET, "replace-one")
-    with pytest.raises(LedgerError, match="under add-remove neighbours only"):
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove, up to 2 rows per person"])
+def test_accounts_of_exchanged_rows_or_of_persons_have_no_parts(adult, relation):
+    adult.open_account("exchange", BUDGET, relation)
+    with pytest.raises(LedgerError, match="under 'add-remove' of single rows only"):
         adult.charge("exchange", analyst="alice", event=of_units(5), question={}, key=None, part=third(0))
     assert adult.statement("exchange").n_questions == 0
 

@@ -61,8 +61,8 @@ def test_an_embedded_model_is_opened_on_request_and_explains(made, tmp_path):
         loaded.counterfactual(PERSON)
     with pytest.raises(InvalidInput, match="holds no model"):
         vt.Pane.from_bytes(made.content, "embedded")
-    # The class picture was made for the tree itself, whose classes have names.
-    with pytest.raises(InvalidInput, match="about the classes"):
+    # The class picture was made for the tree itself.
+    with pytest.raises(InvalidInput, match="picture of the classes was made for another model"):
         vt.Pane.load(path, model="embedded").counterfactual(PERSON)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from .._types import Floats
 from ..accounting.guarantee import Guarantee, question_mu
+from ..accounting.neighbours import check_neighbours
 from ..accounting.releases import Release
 from ..errors import InvalidInput
 from ..explain.recipe import Conversation, GlobalExplainer
@@ -88,7 +89,7 @@ def explainer(
                 answer, releases = talk.on(public, mu=price)
                 sample.append([*map(_numbers, releases), *([_frame_numbers(answer)] if result else [])])
                 advance(1)
-    claim = Guarantee.of_mu(price, data.delta)
+    claim = Guarantee.of_mu(price, data.delta, check_neighbours(data.neighbours))
     return mechanism(
         lambda table, count: np.stack(list(islice(table, count))),
         _tables(samples),

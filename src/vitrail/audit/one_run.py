@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
 
 from .. import _checks
 from .._types import Bools, Floats
@@ -151,6 +150,8 @@ def right_guesses(scores: Floats, included: Bools, guesses: int) -> int:
 
 def tail_probability(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
     """The largest probability that an (epsilon, delta)-DP mechanism allows for so many right guesses."""
+    from scipy.stats import binom  # slow to import, and only this audit needs it
+
     rate = 1 / (1 + math.exp(-epsilon))
     beta = float(binom.sf(right - 1, guesses, rate))
     if delta == 0 or right == 0:
@@ -178,7 +179,9 @@ def _claim(claimed: Guarantee | float | None, delta: float | None) -> tuple[floa
     check_delta(delta)
     if isinstance(claimed, Guarantee):
         if claimed.neighbours != "add-remove":
-            raise InvalidInput("canaries are added or left out; this audit tests promises about adding or removing a row")
+            raise InvalidInput(
+                "canaries are rows that are added or left out; this audit tests promises about adding or removing one row"
+            )
         return epsilon_at_delta(claimed, delta)
     return math.nan if claimed is None else _checks.positive("claimed", claimed), float(delta or 0.0)
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
-from scipy.stats import rankdata
 
 from .._types import Floats
 from .bounds import clopper_pearson, wilson
@@ -68,8 +67,21 @@ def auc_of(members: Floats, others: Floats) -> float:
 def placements(members: Floats, others: Floats) -> tuple[Floats, Floats]:
     """For each member the share of others below it, and for each other the share of members above it; ties count half."""
     m, n = len(members), len(others)
-    joint = rankdata(np.concatenate([members, others]))
-    return (joint[:m] - rankdata(members)) / n, 1 - (joint[m:] - rankdata(others)) / m
+    joint = ranks_of(np.concatenate([members, others]))
+    return (joint[:m] - ranks_of(members)) / n, 1 - (joint[m:] - ranks_of(others)) / m
+
+
+def ranks_of(scores: Floats) -> Floats:
+    """From 1 for the lowest score; equal scores share the mean of their ranks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ranks_of(np.array([0.3, 0.1, 0.3])).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    _, place, ties = np.unique(scores, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(ties) - (ties - 1) / 2)[place])
 
 
 def area_difference(first: tuple[Floats, Floats], second: tuple[Floats, Floats], confidence: float) -> Interval:

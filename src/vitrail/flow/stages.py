@@ -16,6 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 from importlib.resources import files
 from itertools import pairwise
 
+from .._tables import text_table
 from ..errors import InvalidInput
 from .separators import EXPLANATION, ROWS, Cut, Graph, cheapest_cut
 
@@ -262,8 +263,19 @@ class Stages:
         return f'{left}"{"<br/>".join(text.translate(_ENTITIES) for text in (name, *texts))}"{right}'
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """What a notebook shows: the diagram where it can draw Mermaid, else the text of the stages."""
-        return {"text/vnd.mermaid": self.mermaid(), "text/plain": repr(self)}
+        """What a notebook shows: the diagram where it can draw Mermaid, else the table of stages.
+
+        The table is plain text: as HTML, notebooks would show it instead of the diagram.
+        """
+        return {"text/vnd.mermaid": self.mermaid(), "text/plain": str(self)}
+
+    def __str__(self) -> str:
+        header = ("stage", "after", "does", "depends on rows", "released through")
+        rows = [
+            (stage.name, ", ".join(stage.after), stage.does, "no" if stage.public else "yes", stage.released)
+            for stage in self.declared
+        ]
+        return text_table(header, rows, [self.title] if self.title else [])
 
     def _check_separates(self, given: Collection[str], which: str, hint: str) -> None:
         path = self.graph.leak(given)

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Table, TextClause, text
 
 from .._checks import did_you_mean
 from ..accounting import Cost, JsonValue
-from ..accounting.guarantee import check_neighbours
+from ..accounting.neighbours import check_neighbours
 from ..errors import InvalidInput, LedgerCorrupted, LedgerError
 from .entries import Entry, Kind, RawEntry, cost_from_json, decode, digest_of, utc_now
 from .tables import TABLES, AccountRow, Row, pack, unpack

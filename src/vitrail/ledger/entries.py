@@ -31,7 +31,8 @@ from datetime import UTC, datetime
 from typing import Literal, TypeAlias, get_args
 
 from ..accounting import Cost, Event, JsonValue, event_to_json
-from ..accounting.guarantee import Budget, Neighbours
+from ..accounting.guarantee import Budget
+from ..accounting.neighbours import Neighbours
 from ..errors import InvalidInput, LedgerCorrupted, LedgerError
 
 FORMAT = "vitrail-ledger/1"
@@ -260,8 +261,8 @@ def check_part(part: Part, neighbours: Neighbours) -> Part:
         )
     if neighbours != "add-remove":
         raise LedgerError(
-            f"Disjoint parts share a budget under add-remove neighbours only; this account has {neighbours!r}, where the "
-            "row that is exchanged may turn up in another part."
+            f"Disjoint parts share a budget under 'add-remove' of single rows only; this account has {neighbours!r}, where "
+            "one step changes rows of several parts."
         )
     return part
 

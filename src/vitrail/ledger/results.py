@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
-from ..accounting import Cost, JsonValue, Spending, epsilon_of, exposure
-from ..accounting.guarantee import Bill, BillLine, Budget, Guarantee, Neighbours
+from .._tables import html_table, text_table
+from ..accounting import (
+    Cost,
+    FixedBlock,
+    JsonValue,
+    Spending,
+    epsilon_of,
+    event_from_json,
+    exposure,
+    rounded_down,
+    rounded_up,
+)
+from ..accounting.dp_events import DpCharge, DpEvents
+from ..accounting.guarantee import BILL_HEADER, Bill, BillLine, Budget, Guarantee
+from ..accounting.neighbours import Neighbours, is_exchange
 from ..errors import LedgerError
 from .allowance import largest_epsilon, question_epsilon
 from .entries import Entry, Part, cost_to_json
@@ -161,7 +174,7 @@ class Statement:
         The account's name.
     budget : Budget
         The most it may ever spend.
-    neighbours : {"add-remove", "replace-one"}
+    neighbours : str
         The neighbour relation.
     capacity, spent : Cost
         The budget and what is gone of it, reservations included, in integers.
@@ -237,6 +250,26 @@ class Statement:
         lines = tuple(self._bill_lines())
         return Bill(self.account, budget.epsilon, budget.delta, epsilon, self.remaining_epsilon, promise, self.head, lines)
 
+    def __str__(self) -> str:
+        return text_table(BILL_HEADER, self.bill().cells, self._sentences())
+
+    def _repr_html_(self) -> str:
+        return html_table(BILL_HEADER, self.bill().cells, self._sentences())
+
+    def _sentences(self) -> list[str]:
+        """What there is to say beside the bill's lines: the account, caps, and what is set aside."""
+        said = [f"Account {self.account!r}, neighbours {self.neighbours}: {self.bill().sentence}"]
+        for line in self.analysts:
+            if line.remaining_epsilon is not None:
+                largest = rounded_down(line.remaining_epsilon)
+                said.append(f"Analyst {line.analyst!r} has a cap: a question of up to ε = {largest} still fits it.")
+        for held in self.reservations:
+            set_aside, booked = rounded_up(held.reserved_epsilon), rounded_up(held.booked_epsilon)
+            said.append(
+                f"Set aside for {held.label!r} (entry {held.seq}): ε = {set_aside}, of which ε = {booked} is booked."
+            )
+        return said
+
     def _bill_lines(self) -> Iterator[BillLine]:
         """What was asked, by whom, at what price, and how much that makes so far."""
         spending, named, capacity = Spending(), dict[str, str](), max(1, self.capacity.pico_mu_squared)
@@ -253,6 +286,11 @@ class Statement:
             so_far, share = self._epsilon(spent), (spent.pico_mu_squared - before.pico_mu_squared) / capacity
             who, epsilon = entry.analyst or "", self._epsilon(entry.cost)
             yield BillLine(entry.seq, entry.time_utc, who, what, paid, epsilon, so_far, share, str(part or ""))
+
+    def to_dp_events(self) -> DpEvents:
+        """What was charged, for another accountant: every charge as dp-accounting describes it, and all of them composed."""
+        charges = tuple(_dp_charge(entry, self.neighbours) for entry in self.entries if entry.kind == "charged")
+        return DpEvents(self.account, self.neighbours, self.delta, self.head, charges)
 
     def _epsilon(self, cost: Cost) -> float:
         """Questions at the account's delta, plus what training runs took."""
@@ -296,6 +334,28 @@ def question_text(entry: Entry) -> str:
         if isinstance(amount := question.get(name), int):
             return f"{kind} of {amount} {unit}"
     return kind
+
+
+def _dp_charge(entry: Entry, neighbours: Neighbours) -> DpCharge:
+    """One charge; a block by its own description, a question by its price (``accounting.dp_events``)."""
+    fields, part = entry.body["event"], entry.part
+    event = event_from_json(fields if isinstance(fields, dict) else {})
+    which = (None, None) if part is None else (part.partition, part.index)
+    told = entry.seq, entry.time_utc, entry.analyst or "", question_text(entry), event.kind, entry.cost
+    if isinstance(event, FixedBlock):
+        return DpCharge(*told, event.noise_multiplier, event.sampling_rate, event.steps, *which)
+    if is_exchange(neighbours):
+        return DpCharge(*told, 2 / entry.cost.mu, 1.0, 1, *which)
+    rate = _sampling_rate(entry) if neighbours == "add-remove" else 1.0  # a person's rows have a coin each
+    return DpCharge(*told, 1 / entry.cost.mu, rate, 1, *which)
+
+
+def _sampling_rate(entry: Entry) -> float:
+    """With which probability a row entered a sum; 1 where the ledger does not say that it was drawn by a coin."""
+    question = entry.body.get("question")
+    known = isinstance(question, dict) and question.get("question") == "bounded-sum"
+    rate = question.get("rate") if known and isinstance(question, dict) else None
+    return rate if isinstance(rate, float) and 0 < rate < 1 else 1.0
 
 
 def _plain(line: AnalystLine | PartLine | ReservationLine | Statement, *properties: str) -> dict[str, JsonValue]:

@@ -34,7 +34,8 @@ from typing import NoReturn
 from sqlalchemy.exc import IntegrityError
 
 from ..accounting import Cost, Event, JsonValue, event_to_json
-from ..accounting.guarantee import Budget, Neighbours, check_neighbours
+from ..accounting.guarantee import Budget
+from ..accounting.neighbours import Neighbours, check_neighbours
 from ..errors import InvalidInput, LedgerError
 from . import entries, operations
 from .book import Book
@@ -100,8 +101,8 @@ class SqlLedger:
             Its name.
         budget : Budget
             The most it may ever spend.
-        neighbours : {"add-remove", "replace-one"}
-            The neighbour relation.
+        neighbours : str
+            The neighbour relation, and with it the unit of the promise (``accounting.neighbours``).
         data : str, optional
             Where the rows are, if they are in files: the record outside the ledger then notices when an older copy, or an
             empty one, is opened for the same rows.

@@ -15,7 +15,8 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text
 
 from ..accounting import Cost, JsonValue
-from ..accounting.guarantee import Budget, Neighbours
+from ..accounting.guarantee import Budget
+from ..accounting.neighbours import Neighbours
 from ..errors import LedgerCorrupted
 from .entries import Part, RawEntry, budget_from_json, canonical_json, cost_from_json, cost_to_json, part_from_json
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ..accounting import Cost, JsonValue, Selection, Spending, UnknownEvent, event_from_json
-from ..accounting.guarantee import Budget, Neighbours, check_neighbours
+from ..accounting.guarantee import Budget
+from ..accounting.neighbours import Neighbours, check_neighbours
 from ..errors import LedgerCorrupted, VitrailError
 from .allowance import fits
 from .entries import GENESIS, Entry, Part, budget_from_json, cost_from_json

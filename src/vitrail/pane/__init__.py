@@ -20,17 +20,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ..show.label import label_facts
+from .pages import label_of
 from .pane import Pane
 from .person import Person
 
 if TYPE_CHECKING:
+    from .mlflow_model import save_mlflow
     from .pane_recipe import PaneExplainer, release
 
-__all__ = ["Pane", "PaneExplainer", "Person", "release"]
+__all__ = ["Pane", "PaneExplainer", "Person", "release", "save_mlflow"]
+
+label_facts.register(Pane, label_of)
+label_facts.register(Person, lambda person: label_of(person.pane) | {"what": "A person's explanation"})
 
 
 def __getattr__(name: str) -> object:
-    """Import what buys a pane when it is first used."""
+    """Import what buys a pane, or hands it to MLflow, when it is first used."""
     if name in __all__:
-        return getattr(import_module(".pane_recipe", __name__), name)
+        return getattr(import_module(".mlflow_model" if name == "save_mlflow" else ".pane_recipe", __name__), name)
     raise AttributeError(f"module 'vitrail.pane' has no attribute {name!r}")

@@ -27,8 +27,9 @@ from ..accounting.guarantee import Guarantee
 from ..errors import DamagedFile, InvalidInput, ModelError
 from ..model import Model
 from ..model.contents import read_once
-from ..model.model import INPUTS
-from ..model.predictors import OnnxPredictor
+from ..model.feeds import INPUTS
+from ..model.onnx_graphs import OnnxPredictor
+from ..model.reading_models import predictor_of
 from ..results import codec
 from ..results.archive import check_files, check_format, digest
 from ..results.band_claim import TWO_SIDED_95, weakest
@@ -309,7 +310,7 @@ def opened(given: object, manifest: Manifest, files: Mapping[str, bytes], what: 
     if given is None:
         return ()
     if given == EMBEDDED:
-        models = [_onnx(files[made.embedded], made) for made in manifest.models if made.embedded is not None]
+        models = [_read_as(files[made.embedded], made) for made in manifest.models if made.embedded is not None]
         if not models:
             raise InvalidInput(f"{what} holds no model; give the one that it was made with: model=vt.Model(...)")
     else:
@@ -329,27 +330,25 @@ def _one_opened(given: object, manifest: Manifest) -> Model:
     if not isinstance(given, str | Path):
         raise InvalidInput(f"model is {type(given).__name__}; wrap it: vt.Model(your_model)")
     path = Path(given)
-    if path.suffix.lower() != ".onnx":
-        raise InvalidInput(f"model is {str(given)!r}; give a vt.Model, the path of an .onnx file, or {EMBEDDED!r}")
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"the model {str(given)!r} cannot be read: {error.strerror}") from error
+    predictor = predictor_of(path)
     if not manifest.models:
-        return Model(content, name=path.name)
+        return Model(predictor, name=path.name)
     # Of several models it is the one whose content it has, read as the pane says.
-    ways = [_onnx(content, made_for) for made_for in manifest.models]
+    ways = [_read_as(predictor, made_for) for made_for in manifest.models]
     other = replace(manifest.models[0], name=path.name)
-    return next((model for model in ways if manifest.number_of(model) is not None), None) or _onnx(content, other)
+    return next((model for model in ways if manifest.number_of(model) is not None), None) or _read_as(predictor, other)
 
 
-def _onnx(content: bytes, made_for: MadeFor) -> Model:
-    """An ONNX model read as the pane says: the same output, range and inputs give the same digest."""
+def _read_as(given: object, made_for: MadeFor) -> Model:
+    """A model read as the pane says: the same output, range and inputs give the same digest."""
     inputs = next((known for known in INPUTS if known == made_for.inputs), None)
     if inputs is None:
         raise DamagedFile(f"the manifest says that the model takes {made_for.inputs!r}; there are {', '.join(INPUTS)}")
-    output: Level | None = made_for.column
-    return Model(content, output=output, range=made_for.range, inputs=inputs, name=made_for.name)
+    # By its name where it has one: a class may be called by the number of another class's column.
+    predictor = predictor_of(given)
+    named = predictor.classes is not None and made_for.output in predictor.classes
+    output = made_for.output if named else made_for.column
+    return Model(predictor, output=output, range=made_for.range, inputs=inputs, name=made_for.name)
 
 
 def _say_that_it_is_another(model: Model, manifest: Manifest, what: str) -> None:

@@ -8,7 +8,7 @@ hold: there they are drawn together with their neighbours.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..accounting import rounded_up
 from ..show import Table
@@ -43,6 +43,22 @@ def label_lines(pane: Pane) -> tuple[tuple[str, str], ...]:
     """What the privacy label of everything that comes from a pane says beside the promise."""
     paid = f"paid once, in {len(pane.bill)} questions, by {pane.created}; whatever is computed from it is free"
     return ("Model", " and ".join(pane.models) or NO_MODEL), ("Bill", paid), ("Made with", pane.tool)
+
+
+def label_of(pane: Pane) -> dict[str, Any]:
+    """The fields of a pane's privacy label: what its manifest says, and how accurate its parts are."""
+    manifest = pane.manifest
+    return {
+        "what": "A pane",
+        "guarantee": pane.guarantee,
+        "dataset": pane.dataset,
+        "model": " and ".join(pane.models),
+        "created": pane.created,
+        "schema": manifest.schema,
+        "n_rows_public": pane.n_rows_public,
+        "rows_counted": pane.rows_counted,
+        "accuracy": tuple(f"{title}: {told}." for title, told in pane.accuracy().items()),
+    }
 
 
 def person_sentence(pane: Pane) -> str:

@@ -131,7 +131,7 @@ class Pane(Drawn):
         ----------
         path : path
             Of the pane.
-        model : Model, path of an ONNX file, a list of these, or "embedded", optional
+        model : Model, path of a model's file, a list of these, or "embedded", optional
             The model to explain with, or those of several. Curves, importance, the local synopsis and rows work without.
             Another model than the pane's gives a warning. A model in the pane is opened on request.
         """

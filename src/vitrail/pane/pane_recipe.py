@@ -169,8 +169,13 @@ class PaneExplainer(GlobalExplainer[Pane]):
         """What is bought at this price."""
         if self._asked is not None:
             return self._asked
-        enough = self.data.n_rows_public * mu * math.sqrt(self._rows_share(DEFAULT, mu)) >= ROWS_FROM
+        enough = self._rows_for_noise * mu * math.sqrt(self._rows_share(DEFAULT, mu)) >= ROWS_FROM
         return DEFAULT if enough and 2 <= self.data.feature_schema.n_columns <= MOST_COLUMNS else WITHOUT_ROWS
+
+    @property
+    def _rows_for_noise(self) -> float:
+        """The declared rows, over how many times larger noise is where a person has several."""
+        return self.data.n_rows_public / self.data.rows_per_person
 
     def _rows_share(self, parts: Sequence[str], mu: float) -> float:
         """Of rows and reasons: by weight, or as much more as they need where rows are few and the price is low."""
@@ -180,7 +185,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
         share = sum(weights[part] for part in ON_ROWS if part in weights) / sum(weights.values())
         if share == 1 or (self.weights is not None and "rows" in self.weights):
             return share
-        return max(share, min(MOST_ROWS_SHARE, (ROWS_ENOUGH / (self.data.n_rows_public * mu)) ** 2))
+        return max(share, min(MOST_ROWS_SHARE, (ROWS_ENOUGH / (self._rows_for_noise * mu)) ** 2))
 
     # --- the conversation --------------------------------------------------------------------------------------------
 

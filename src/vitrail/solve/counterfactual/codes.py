@@ -36,7 +36,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ..._types import Floats
 from ...errors import InvalidInput
@@ -190,6 +189,8 @@ def linear_code(moments: Moments) -> Code:
 
 def sigmoid_code(moments: Moments) -> Code:
     """Train on the perturbed polynomial, from the private principal directions; deterministic."""
+    from scipy.optimize import minimize  # slow to import, and whoever reads a picture of classes fits nothing
+
     linear = linear_code(moments)
     features = len(linear.encoder)
     size = min(linear.size + 1, features)

@@ -33,7 +33,7 @@ from ...accounting.guarantee import Guarantee
 from ...errors import InvalidInput
 from ...model import Model
 from ...model.contents import read_once
-from ...model.model import feed_of
+from ...model.feeds import feed_of
 from ...model.predictors import TorchPredictor
 from ...results.checks import plain_rows
 from ...results.class_picture import ClassPicture, block_weights

@@ -218,7 +218,7 @@ def loss_of(
         return Loss(f"{loss} (without a target)", largest, None, False, function, itself=True)
     column, positive_level = schema[target], None
     if isinstance(column, Categorical):
-        positive_level, (low, high), binary = _positive(column, target, model, positive), (0.0, 1.0), True
+        positive_level, (low, high), binary = level_meant(column, target, model, positive), (0.0, 1.0), True
     elif positive is not None:
         raise InvalidInput(f"positive is {positive!r}, but the target {target!r} is a number; leave it out")
     elif column.codes:
@@ -269,7 +269,7 @@ def _own(loss: LossFunction, bound: object, positive_level: int | None, binary: 
     return Loss(getattr(loss, "__name__", "own"), float(bound), positive_level, binary, loss, own=True)
 
 
-def _positive(column: Categorical, target: str, model: Model, given: object) -> int:
+def level_meant(column: Categorical, target: str, model: Model, given: object) -> int:
     """The level whose probability the model gives."""
     levels: list[Level] = list(column.levels)
     if given in levels:

@@ -42,7 +42,8 @@ import numpy as np
 
 from ..._types import Floats
 from ...accounting import NOTHING, Basis, Cost, rounded_up
-from ...accounting.guarantee import Guarantee, Neighbours
+from ...accounting.guarantee import Guarantee
+from ...accounting.neighbours import Neighbours
 from ...accounting.releases import Release
 from ...errors import InvalidInput
 from ...results.archive import read_bytes, write_bytes

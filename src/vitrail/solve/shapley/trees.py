@@ -26,7 +26,7 @@ import numpy as np
 from ..._types import Floats, Indices
 from ...errors import InvalidInput
 from ...model import Model
-from ...model.model import feed_of
+from ...model.feeds import feed_of
 from ...schema import Schema
 
 # A coalition is the bits of one number.
@@ -135,8 +135,10 @@ def tree_values(
     if feed.kind == "features":
         slices = schema.feature_slices.values()
         players = np.repeat(player_of, [columns.stop - columns.start for columns in slices])
+        if feed.columns is not None:
+            players = players[[schema.feature_names.index(name) for name in feed.columns]]
     else:
-        players = player_of[[schema.column_index(name) for name in feed.names or schema.names]]
+        players = player_of[[schema.column_index(name) for name in feed.columns or schema.names]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
