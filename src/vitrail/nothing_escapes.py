@@ -9,8 +9,8 @@ runs behind this door, and all of these stop here, whatever raised or wrote them
   leave but a sentence of ours without cause, context or frames;
 - *interrupts* that only pretend: the user's Ctrl-C is obeyed because our own signal handler saw it; one that a model raises
   is a failing row;
-- *warnings, log records, standard output and standard error*, those of C libraries included, and what Python says about
-  failing threads and destructors.
+- *warnings, log records, standard output and standard error*, those of C libraries included, what Python says about failing
+  threads and destructors, and what is displayed in a notebook.
 
 **What may be said about rows**, here and in every message of the library: the names of columns and files; the dtype of a
 whole column; which container rows came in, and its number of dimensions and columns; that a file is damaged or gone; and
@@ -57,7 +57,7 @@ from types import FrameType, TracebackType
 from typing import Any, TextIO, TypeVar, cast
 
 from .errors import InvalidInput, Unanswered, VitrailError
-from .progress import keep_screen, screen_of_stderr
+from .progress import keep_screen, only_bars, publisher_of_kernel, screen_of_stderr
 
 Result = TypeVar("Result")
 Otherwise = TypeVar("Otherwise")
@@ -201,6 +201,8 @@ class Quiet:
             undo.callback(os.dup2, kept, descriptor)
             os.dup2(self._nowhere.fileno(), descriptor)
         undo.callback(lambda: _push_out(sys.stdout, sys.stderr, *streams))
+        if (publisher := publisher_of_kernel()) is not None:  # a notebook's displays are no stream
+            _exchange(undo, publisher, publish=only_bars(publisher.publish), clear_output=_say_nothing)
         _exchange(undo, sys, unraisablehook=_say_nothing)
         _exchange(undo, threading, excepthook=_say_nothing)
         # Either alone has a way round it: a level may be set again, and a handler may have a `handle` of its own.
