@@ -8,7 +8,9 @@ from error_rates import CONFIDENCE
 from explainer_table import SCHEMA, TABLE, model, rows
 from vitrail.vault import rehearse
 from vitrail.vault.public_facts import PublicFacts
-from vitrail.vault.questions import cell_counts
+from vitrail.vault.questions import cell_counts, grouped_sum
+from vitrail.vault.rows import persons
+from vitrail.vault.rows.row_function import gathered
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 NOBODY, LOW, HIGH = {"x": []}, {"x": [0.0] * 3}, {"x": [1.0] * 3}
@@ -132,3 +134,74 @@ def test_an_explainer_that_forgets_the_person_is_caught(monkeypatch):
     row = next(row for row in TABLE if row.name == "marginals")
     found = audited(vt.MarginalsExplainer(nobody(rows_per_person=3), bins=4), row)
     assert found.refuted, str(found)
+
+
+# Rows that say whose they are: any number of them, and everybody counts once
+
+WHOLE = {
+    name: (question, tuple(side | {"who": ["me"] * len(side["x"])} for side in sides), relation)
+    for name, (question, sides, relation) in {**TIGHT, **LOOSE}.items()
+}
+
+
+def audit_of_people(name):
+    question, sides, relation = WHOLE[name]
+    facts = {"n_rows_public": 4, "neighbours": relation, "block_rows": 2, "person": "who"}
+    draws = SLOW_DRAWS if "grouped" in name or "sampled" in name else DRAWS // 2
+
+    def run(rows, draws):
+        return rehearse(question, rows, UNIT, mu=1.0, draws=draws, **facts)
+
+    return vt.audit.mechanism(run, sides, 1.0, draws=draws, confidence=CONFIDENCE)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_promises_about_people_who_count_once_are_kept(name):
+    found = audit_of_people(name)
+    assert not found.refuted, str(found)
+
+
+@pytest.mark.usefixtures("planted_noise")
+@pytest.mark.parametrize("name", TIGHT)
+def test_nothing_is_wasted_on_people_who_count_once(name):
+    found = audit_of_people(name)
+    assert found.tightness >= 0.8, str(found)
+
+
+@pytest.mark.usefixtures("planted_noise")
+@pytest.mark.parametrize("name", [*TIGHT, "selection"])
+def test_people_whose_rows_count_whole_are_caught(name, monkeypatch):
+    """The planted bug: rows are brought together, and nobody divides by how many there are."""
+    real = persons.by_person
+
+    def forgetful(raw, names):
+        made = real(raw, names)
+        made[:, -2] = 1.0
+        return made
+
+    monkeypatch.setattr(persons, "by_person", forgetful)
+    found = audit_of_people(name)
+    assert found.refuted, str(found)
+
+
+@pytest.mark.usefixtures("planted_noise")
+def test_people_whose_rows_lie_in_several_groups_are_caught(monkeypatch):
+    """The planted bug: every row draws a group of its own."""
+    monkeypatch.setattr(grouped_sum, "gathered", lambda source, facts: (gathered(source, facts)[0], None))
+    found = audit_of_people("grouped sum of forty")
+    assert found.refuted, str(found)
+
+
+@pytest.mark.usefixtures("known_to_be_row_wise", "shares_once")
+@pytest.mark.parametrize("row", EVERY)
+def test_a_whole_explainer_keeps_its_promise_to_people_who_count_once(row):
+    without, with_me = (side | {"who": [*range(FEW), *["me"] * (len(side["age"]) - FEW)]} for side in (WITHOUT, WITH))
+    data = vt.PrivateData(
+        {name: [] for name in (*SCHEMA, "who")}, SCHEMA, name="nobody", target="rich", n_rows_public=FEW, ledger="memory",
+        budget=vt.Budget(20, 1e-6), person="who",
+    )  # fmt: skip
+    explainer = row.make(data, model())
+    talk = explainer if row.points is None else explainer.conversation(row.points)
+    found = vt.audit.explainer(talk, without, with_me, mu=MU, draws=1000, confidence=CONFIDENCE, result=True)
+    assert not found.refuted, str(found)
+    assert found.claimed_mu == MU

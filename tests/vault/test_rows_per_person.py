@@ -10,77 +10,15 @@ from hypothesis import strategies as st
 
 import vitrail as vt
 from explainer_table import TABLE, model, private
+from person_sums import KINDS, OTHERS, SUMS, facts, moved, people, vectors, walk
 from vitrail.accounting.neighbours import check_neighbours, relation_of, rows_per_person_of
 from vitrail.errors import InvalidInput, LedgerError, SchemaError
 from vitrail.explain.recipe import Terms
 from vitrail.ledger import open_ledger
 from vitrail.maps.settings import plan_training
-from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.questions import grouped_sum
-from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.rows.row_function import RowPass
-from vitrail.vault.rows.sources import open_rows
 
-PLANE = vt.Schema({"x": vt.Numeric(-1, 1), "y": vt.Numeric(-1, 1)})
 PERSONS = "add-remove, up to 3 rows per person"
-OTHERS = [[0.3, -0.4], [-0.9, 0.9], [0.0, 0.0], [0.9, 0.1]]
-
-
-def vectors(block):
-    """Whatever the bound is: rows far outside and rows inside it."""
-    return np.column_stack([block.column("x"), block.column("y")]) * np.array([3.0, 1e-3])
-
-
-def cells(block):
-    return np.column_stack([np.floor(2 * block.column("x") + 2), np.floor(1 + block.column("y"))])
-
-
-def corners(block):
-    """An arbitrary function of a group: which corner of the box follows from the sum of its rows."""
-    return np.where(vectors(block).sum(axis=0) > 0, 9.0, -9.0)
-
-
-def gram(queries):
-    weights = {"row_weights": lambda block: np.ones((len(block), queries)), "queries": queries} if queries > 1 else {}
-    return vt.GramSum(
-        lambda block: (vectors(block), block.column("x")), 2, l2_bound=0.7, row_norm=2.0, cross=True, **weights
-    )
-
-
-SUMS = {
-    "bounded sum": vt.BoundedSum(vectors, 2, 0.3),
-    "bounded sum, two rows less than twice apart": vt.BoundedSum(lambda b: np.abs(vectors(b)), 2, 0.3, replace_bound=0.43),
-    "cell counts": vt.CellCounts(cells, (5, 3)),
-    "gram sum": gram(1),
-    "gram sum of many queries": gram(9),
-    "product sum": vt.ProductSum(lambda b: (vectors(b), 2 * vectors(b)[:, ::-1]), (2,), (2,), l2_bound=0.2),
-    "grouped sum": vt.GroupedSum(corners, 2, low=[-1, 0], high=[1, 2], groups=4, isolation="none"),
-    "ranking": vt.GroupedSum(corners, 2, groups=4, isolation="none", rank_points=[1.0, 0.0]),
-}
-KINDS = ("add-remove", "replace-one")
-people = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), max_size=3)
-
-
-def facts(relation):
-    return PublicFacts(PLANE, None, 8, relation, 4)
-
-
-def exact(question, plan, rows, relation):
-    raw = np.array(rows, dtype=np.float64).reshape(-1, 2)
-    about = facts(relation)
-    walked = RowPass(open_rows({"x": raw[:, 0], "y": raw[:, 1]}, PLANE), about, Predictions(about))
-    return np.ravel(plan.exact_cells(walked, 4))
-
-
-def moved(question, before, after, relation, mu=0.8):
-    """By how much of the price two neighbours' exact sums are apart: their squared distance in noise over what was paid."""
-    plan = question.plan(mu, facts(relation))
-    apart = exact(question, plan, before, relation) - exact(question, plan, after, relation)
-    sigmas = np.broadcast_to(plan.cell_sigmas, apart.shape)
-    squares = (Fraction(int(cell)) ** 2 / Fraction(float(sigma)) ** 2 for cell, sigma in zip(apart, sigmas, strict=True))
-    paid = Fraction(plan.event.cost().pico_mu_squared, 10**12)
-    assert paid <= Fraction(mu) ** 2 * (1 + Fraction(1, 10**9))
-    return sum(squares, Fraction(0)) / paid
 
 
 @pytest.fixture
@@ -132,11 +70,10 @@ def test_nothing_is_wasted_and_two_rows_would_be_too_few(name, kind):
 @example("add-remove", [(1.0, 1.0)] * 3, [])
 def test_no_person_moves_a_score_further_than_the_choice_allows(kind, person, other):
     question, relation = vt.Select(lambda b: 9 * vectors(b), 2, bound=0.7), relation_of(kind, 3)
-    plan, about = question.plan(1.0, facts(relation)), facts(relation)
+    plan = question.plan(1.0, facts(relation))
 
     def scores(rows):
-        raw = np.array(rows).reshape(-1, 2)
-        return plan.scores(RowPass(open_rows({"x": raw[:, 0], "y": raw[:, 1]}, PLANE), about, Predictions(about)), 4)
+        return plan.scores(walk(rows, relation), 4)
 
     after = scores([*OTHERS, *(other if kind == "replace-one" else [])])
     assert max(abs(a - b) for a, b in zip(scores([*OTHERS, *person]), after, strict=True)) <= plan.sensitivity_cells
@@ -268,7 +205,7 @@ def test_somebody_elses_accountant_is_told_the_price_of_a_person():
 # What is not proven is refused, and nothing is charged
 
 
-def refused(data, ask, message="up to 3"):
+def refused(data, ask, message="(up to|at most) 3"):
     with pytest.raises((InvalidInput, SchemaError, LedgerError), match=message):
         ask()
     assert data.budget.spent_epsilon == 0

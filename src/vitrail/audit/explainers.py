@@ -84,7 +84,7 @@ def explainer(
     samples: list[list[list[Floats]]] = [[], []]
     with progress("having conversations", 2 * draws) as advance:
         for side, sample in zip((rows, neighbour), samples, strict=True):
-            public = PublicRows(side, data.schema, data.n_rows_public, data.target, data.neighbours)
+            public = PublicRows(side, data.schema, data.n_rows_public, data.target, data.neighbours, person=data.person)
             for _ in range(draws + 2 * PROBE_DRAWS):
                 answer, releases = talk.on(public, mu=price)
                 sample.append([*map(_numbers, releases), *([_frame_numbers(answer)] if result else [])])

@@ -81,6 +81,10 @@ class PublicOptions:
             "--rows-per-person", min=1, max=MOST_ROWS_PER_PERSON, help="The most rows that one person has; 1 if not given."
         ),
     ] = None
+    person: Annotated[
+        str | None,
+        typer.Option("--person", metavar="COLUMN", help="Whose row it is; everybody counts once, and --rows counts people."),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +141,7 @@ class DataOptions(PublicOptions):
                 "delta",
                 "neighbours",
                 "rows_per_person",
+                "person",
                 "budget",
                 "ledger",
                 "name",
@@ -168,6 +173,7 @@ class DataOptions(PublicOptions):
             version=self.version or "1",
             neighbours=self.neighbours or DEFAULT_NEIGHBOURS,
             rows_per_person=self.rows_per_person or 1,
+            person=self.person,
         )
 
     @property
@@ -196,7 +202,7 @@ class DataOptions(PublicOptions):
 
     def nobody(self, budget: Budget) -> PrivateData:
         """The same declarations with no rows, and a ledger that is forgotten."""
-        return self.private_data({column: [] for column in self.declared.schema}, budget, "memory")
+        return self.private_data(self.declared.nobodys_rows(), budget, "memory")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,6 +68,10 @@ def init(
             "--rows-per-person", min=1, max=MOST_ROWS_PER_PERSON, help="The most rows that one person has; public."
         ),
     ] = 1,
+    person: Annotated[
+        str | None,
+        typer.Option("--person", metavar="COLUMN", help="Whose row it is; everybody counts once, and --rows counts people."),
+    ] = None,
     budget: Annotated[float | None, typer.Option("--budget", help="The most epsilon that may ever be spent.")] = None,
     delta: Annotated[float, typer.Option("--delta", help="The delta of every promise.")] = DEFAULT_DELTA,
     ledger: Annotated[str, typer.Option("--ledger", help="Where the bill is kept.")] = options.DEFAULT_LEDGER,
@@ -104,7 +108,11 @@ def init(
     book = {} if codebook is None else read_codebook(existing(codebook, "code book"))
     header, looked, counted = seen_columns(_source(data, table), look=look)
     columns = propose(header, book, looked)
-    for column in leave_out or ():
+    if person is not None and person not in columns:
+        raise InvalidInput(f"--person: {not_among(person, columns, 'in the rows')}")
+    if person is not None and rows_per_person > 1:
+        raise InvalidInput("--person and --rows-per-person are given; with --person everybody may have any number of rows")
+    for column in (*(leave_out or ()), *([] if person is None else [person])):
         if column not in columns:
             raise InvalidInput(f"--leave-out: {not_among(column, columns, 'in the rows')}")
         columns[column] = Described.of(OWNER, kind="out")
@@ -116,9 +124,10 @@ def init(
         table=table,
         columns=columns,
         target=target,
-        rows=rows or counted,
-        rows_counted=rows is None and counted is not None,
+        rows=rows or (counted if person is None else None),
+        rows_counted=rows is None and counted is not None and person is None,
         rows_per_person=rows_per_person,
+        person=person,
         epsilon=budget,
         delta=delta,
         ledger=ledger,
@@ -180,7 +189,8 @@ def _asked(draft: Draft) -> Draft:
     if draft.target is None:
         draft = replace(draft, target=_answer("Which column is to be predicted?", _one_of(draft.declared), likely))
     if draft.rows is None:
-        draft = replace(draft, rows=_answer("About how many rows are there, for everybody to know?", _whole))
+        counted = "rows" if draft.person is None else "people"
+        draft = replace(draft, rows=_answer(f"About how many {counted} are there, for everybody to know?", _whole))
     if draft.epsilon is None:
         draft = replace(draft, epsilon=_answer("How much epsilon may ever be spent? 1 is usual.", _positive))
     columns = dict(draft.columns)
@@ -277,7 +287,11 @@ def doctor(
     model: Annotated[str | None, typer.Option("--model", metavar="M.onnx", help=options.MODEL_HELP)] = None,
     person: Annotated[
         str | None,
-        typer.Option("--person", metavar="COLUMN", help="Who a row is about: also count the rows of each person."),
+        typer.Option(
+            "--person",
+            metavar="COLUMN",
+            help="Who a row is about, where DATA.toml does not say: also count each person's rows.",
+        ),
     ] = None,
     file: Annotated[
         Path | None,

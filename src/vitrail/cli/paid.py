@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from .._checks import choice
-from ..accounting.neighbours import kind_of, rows_per_person_of
+from ..accounting.neighbours import is_whole_person, kind_of, rows_per_person_of
 from ..errors import InvalidInput
 from ..explain.recipe import Conversation, GlobalExplainer, LocalExplainer
 from ..results import Attribution
@@ -117,6 +117,9 @@ def _agreed(public: options.PublicOptions, known: Statement) -> options.PublicOp
     ):
         if given is not None and given != value:
             raise InvalidInput(f"{option} is {given}, but account {known.account!r} has {value}; leave {option} out")
+    if (public.person is not None) != is_whole_person(known.neighbours):
+        said = "counts rows" if public.person is not None else "counts people once: name the column, --person"
+        raise InvalidInput(f"--person is {public.person}, but account {known.account!r} {said}")
     return replace(public, delta=known.budget.delta, neighbours=relation, rows_per_person=most)
 
 

@@ -25,7 +25,7 @@ FORMAT = 1
 DEFAULT_DELTA = 1e-6
 KINDS = ("number", "integer", "date", "boolean", "levels")
 TABLES = ("format", "dataset", "budget", "analysts", "columns", "groups", "rules", "left_out", "looked")
-DATASET_KEYS = ("name", "source", "table", "target", "rows", "version", "neighbours", "rows_per_person")
+DATASET_KEYS = ("name", "source", "table", "target", "rows", "version", "neighbours", "rows_per_person", "person")
 BUDGET_KEYS = ("epsilon", "delta", "ledger", "account")
 _NUMBER_KEYS = ("low", "high", "missing", "change", "codes", "as_nan", "label", "unit", "description", "value_labels")
 _LEVEL_KEYS = ("levels", "missing", "change", "ordered", "as_nan", "label", "description", "value_labels")
@@ -53,6 +53,8 @@ class Declaration:
         The column to predict.
     rows_per_person : int
         The most rows that one person has: the unit of every promise.
+    person : str, optional
+        The column that names whose row it is. Each person then counts once, and ``n_rows_public`` counts people.
     caps : mapping of str to Budget
         What each analyst may learn at most.
     left_out : mapping of str to str
@@ -72,6 +74,7 @@ class Declaration:
     version: str = "1"
     neighbours: str = "add-remove"
     rows_per_person: int = 1
+    person: str | None = None
     caps: Mapping[str, Budget] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     looked: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -87,6 +90,7 @@ class Declaration:
             budget=self.budget,
             neighbours=self.neighbours,
             rows_per_person=self.rows_per_person,
+            person=self.person,
             ledger=self.ledger if ledger is None else ledger,
             analyst=analyst,
             account=self.account,
@@ -97,6 +101,10 @@ class Declaration:
             if known.get(name) != cap:
                 data.cap(name, cap)
         return data
+
+    def nobodys_rows(self) -> dict[str, list[object]]:
+        """The columns of the rows, with no row in them."""
+        return {name: [] for name in (*self.schema, *([] if self.person is None else [self.person]))}
 
 
 def open(path: str | Path, *, analyst: str = "owner") -> PrivateData:  # noqa: A001 - vt.open is what people look for
@@ -202,6 +210,7 @@ def _declaration(fields: Mapping[str, Any], path: Path) -> Declaration:
         rows_per_person=_checks.whole(
             "rows_per_person", dataset.get("rows_per_person", 1), most=MOST_ROWS_PER_PERSON, of="[dataset]"
         ),
+        person=None if "person" not in dataset else _checks.text("person", dataset["person"], of="[dataset]"),
         caps=caps,
         left_out=left_out,
         looked={str(name): tuple(facts) for name, facts in _table(fields, "looked").items()},

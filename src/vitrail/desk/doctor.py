@@ -60,8 +60,8 @@ def doctor(
     timing : bool
         Whether to try how long a release takes, which may itself take a minute.
     person : str, optional
-        The column that says who a row is about: also say how many rows people have, and how many of them have more than
-        the declared ``rows_per_person``.
+        The column that says who a row is about, where none is declared: also say how many rows people have, and how many
+        of them have more than the declared ``rows_per_person``.
 
     Returns
     -------
@@ -92,9 +92,10 @@ def doctor(
         if not isinstance(model, Model):
             raise InvalidInput(f"the model is {type(model).__name__}; wrap it: vt.doctor(data, vt.Model(...))")
         model.check(case.schema.without(case.target) if case.target else case.schema)
+    person = case.declared.person if person is None else person
     facts = examine(as_given.tables_of(case.source), case.schema, person)
     findings = [*_about_columns(case, facts, person), *_about_rows(case, facts)]
-    findings += [] if person is None else _about_persons(case.declared.rows_per_person, facts, person)
+    findings += [] if person is None else _about_persons(case.declared, facts, person)
     for name, column in case.schema.items():
         if facts.columns[name].rows:
             findings += _about_column(name, column, facts.columns[name], is_target=name == case.target)
@@ -137,6 +138,7 @@ class _Case:
         facts: dict[str, Any] = {"name": data.name, "schema": data.schema, "target": data.target}
         facts |= {"n_rows_public": data.n_rows_public, "budget": data.budget.budget, "source": "", "ledger": ""}
         facts |= {"neighbours": kind_of(data.neighbours), "rows_per_person": data.rows_per_person}
+        facts["person"] = data.person
         return cls(source, Declaration(**facts))
 
     def raw(self) -> Iterator[Floats]:
@@ -166,13 +168,14 @@ def _about_rows(case: _Case, facts: RowFacts) -> Iterator[Finding]:
         yield Finding("stop", "rows", "there are none.")
         return
     declared = case.declared.n_rows_public
-    if abs(declared / facts.rows - 1) > COUNT_TOLERANCE:
+    units, there = ("rows", facts.rows) if case.declared.person is None else ("people", len(facts.persons))
+    if abs(declared / max(1, there) - 1) > COUNT_TOLERANCE:
         yield Finding(
             "care",
             "rows",
-            f"{declared:,} are declared and there are {facts.rows:,}: every mean is divided by the declared count, "
-            "and would be off by "
-            f"a factor of {facts.rows / declared:.2f}. The count is public; change it only if it may be known.",
+            f"{declared:,}{' people' if units == 'people' else ''} are declared and there are {there:,}: every mean is "
+            "divided by the declared count, and would be off by "
+            f"a factor of {there / declared:.2f}. The count is public; change it only if it may be known.",
         )
     lost = facts.rows - facts.counted
     if lost:
@@ -186,12 +189,14 @@ def _about_rows(case: _Case, facts: RowFacts) -> Iterator[Finding]:
         )
 
 
-def _about_persons(declared: int, facts: RowFacts, person: str) -> Iterator[Finding]:
+def _about_persons(declaration: Declaration, facts: RowFacts, person: str) -> Iterator[Finding]:
     """How many rows people have, against how many are declared."""
+    declared = declaration.rows_per_person
     if facts.rows and person not in facts.given:
         yield Finding("stop", person, f"is named as the person, and {_checks.not_among(person, facts.given, 'in the rows')}")
     if facts.nobodys:
-        yield Finding("care", person, f"{_rows(facts.nobodys, facts.rows)} no name: who they are about is not known.")
+        lost = "such a row counts as nothing" if declaration.person else "who they are about is not known"
+        yield Finding("care", person, f"{_rows(facts.nobodys, facts.rows)} no name: {lost}.")
     if facts.blurred:
         yield Finding(
             "care",
@@ -203,13 +208,15 @@ def _about_persons(declared: int, facts: RowFacts, person: str) -> Iterator[Find
     most, people = max(facts.persons.values()), len(facts.persons)
     told = f"{people:,} people have {sum(facts.persons.values()) / people:.1f} rows each on average, and {most:,} at most"
     over = sum(count > declared for count in facts.persons.values())
-    if over:
+    if declaration.person is not None:
+        yield Finding("note", person, f"{told}; everybody counts once.")
+    elif over:
         yield Finding(
             "stop",
             person,
             f"{told}. {over:,} of them ({_share(over, people)}) have more than the declared rows_per_person = {declared}, "
             f"and are promised less, somebody {-(-most // declared)} times the mu. Declare more, or keep at most {declared} "
-            "rows of each before.",
+            f"rows of each before; or declare whose row it is, person = {person!r}, and everybody counts once.",
         )
     else:
         yield Finding("note", person, f"{told}; rows_per_person = {declared} holds for all of them.")
@@ -392,7 +399,7 @@ class _Counting(Model):
 def _release_seconds(case: _Case, model: Model, facts: ModelFacts) -> float:
     """How long a pane takes: a run on a few rows, nobody's, is timed; and what more rows add is counted in predictions."""
     budget = Budget(1.0, case.declared.budget.delta)
-    empty = replace(case.declared, budget=budget).open(rows={name: [] for name in case.schema}, ledger="memory")
+    empty = replace(case.declared, budget=budget).open(rows=case.declared.nobodys_rows(), ledger="memory")
     mu = question_mu(1.0, None, empty.delta)
 
     def tried(rows: int, public_rows: int | None = None) -> tuple[int, float]:

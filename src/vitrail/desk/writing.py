@@ -51,6 +51,7 @@ class Draft:
     rows: int | None = None
     rows_counted: bool = False
     rows_per_person: int = 1
+    person: str | None = None
     epsilon: float | None = None
     delta: float = DEFAULT_DELTA
     ledger: str = "ledger.db"
@@ -100,11 +101,16 @@ class Draft:
             self.target or "",
             "the column to predict" if self.target else f'{FILL_IN}: the column to predict, "" for none',
         )
+        counted = "rows" if self.person is None else "people"
         yield from _line(
             "rows",
             self.rows or 0,
-            "how many rows, for everybody to know" if self.rows else f"{FILL_IN}: about how many rows",
+            f"how many {counted}, for everybody to know" if self.rows else f"{FILL_IN}: about how many {counted}",
         )
+        if self.person is not None:
+            yield from _line(
+                "person", self.person, "whose row it is: everybody counts once, and the promise is about people"
+            )
         if self.rows_per_person > 1:
             yield from _line(
                 "rows_per_person", self.rows_per_person, "the most rows of one person: the promise is about people"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from .. import _checks
 from .._types import Floats
 from ..accounting import JsonValue, epsilon_of, rounded_up
-from ..accounting.neighbours import is_exchange
+from ..accounting.neighbours import is_exchange, is_whole_person
 from ..errors import InvalidInput
 from ..model import Model
 from ..results.group_table import LEAST, GroupTable
@@ -209,7 +209,8 @@ class GroupReport(GlobalExplainer[GroupTable]):
     def _check_price(self, mu: float) -> None:
         """Refuse a price at which a group of average size would not be shown: public facts alone."""
         layout, data = self._layout, self.data
-        factor = data.rows_per_person * (layout.replace_bound if is_exchange(data.neighbours) else 1.0)
+        apart = 2.0 if is_whole_person(data.neighbours) else layout.replace_bound
+        factor = data.rows_per_person * (apart if is_exchange(data.neighbours) else 1.0)
         nobody = np.zeros((len(layout.groups), layout.width))
         noise = Estimates(layout, nobody, factor / mu).std(layout.form("rows"))
         average = data.n_rows_public / len(layout.groups)

@@ -32,7 +32,7 @@ from typing import Literal, TypeAlias, get_args
 
 from ..accounting import Cost, Event, JsonValue, event_to_json
 from ..accounting.guarantee import Budget
-from ..accounting.neighbours import Neighbours
+from ..accounting.neighbours import Neighbours, is_exchange, rows_per_person_of
 from ..errors import InvalidInput, LedgerCorrupted, LedgerError
 
 FORMAT = "vitrail-ledger/1"
@@ -259,10 +259,10 @@ def check_part(part: Part, neighbours: Neighbours) -> Part:
             f"the part {part!r} is none; a partition has a digest of 64 lower-case hex digits, a name and 2 to {MOST_PARTS} "
             "parts, and an index counts them from 0"
         )
-    if neighbours != "add-remove":
+    if is_exchange(neighbours) or rows_per_person_of(neighbours) > 1:
         raise LedgerError(
-            f"Disjoint parts share a budget under 'add-remove' of single rows only; this account has {neighbours!r}, where "
-            "one step changes rows of several parts."
+            "Disjoint parts share a budget under 'add-remove' only, of rows or of people who count once; this account has "
+            f"{neighbours!r}, where one step changes rows of several parts."
         )
     return part
 

@@ -19,7 +19,7 @@ from ..accounting import (
 )
 from ..accounting.dp_events import DpCharge, DpEvents
 from ..accounting.guarantee import BILL_HEADER, Bill, BillLine, Budget, Guarantee
-from ..accounting.neighbours import Neighbours, is_exchange
+from ..accounting.neighbours import Neighbours, is_exchange, rows_per_person_of
 from ..errors import LedgerError
 from .allowance import largest_epsilon, question_epsilon
 from .entries import Entry, Part, cost_to_json
@@ -346,7 +346,7 @@ def _dp_charge(entry: Entry, neighbours: Neighbours) -> DpCharge:
         return DpCharge(*told, event.noise_multiplier, event.sampling_rate, event.steps, *which)
     if is_exchange(neighbours):
         return DpCharge(*told, 2 / entry.cost.mu, 1.0, 1, *which)
-    rate = _sampling_rate(entry) if neighbours == "add-remove" else 1.0  # a person's rows have a coin each
+    rate = _sampling_rate(entry) if rows_per_person_of(neighbours) == 1 else 1.0  # such rows have a coin each
     return DpCharge(*told, 1 / entry.cost.mu, rate, 1, *which)
 
 

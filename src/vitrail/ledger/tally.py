@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from ..accounting import Cost, JsonValue, Selection, Spending, UnknownEvent, event_from_json
 from ..accounting.guarantee import Budget
-from ..accounting.neighbours import Neighbours, check_neighbours
+from ..accounting.neighbours import Neighbours, check_neighbours, is_exchange, rows_per_person_of
 from ..errors import LedgerCorrupted, VitrailError
 from .allowance import fits
 from .entries import GENESIS, Entry, Part, budget_from_json, cost_from_json
@@ -211,7 +211,7 @@ class Tally:
             return None
         if part is None:
             return None
-        if self.neighbours != "add-remove":
+        if self.neighbours is None or is_exchange(self.neighbours) or rows_per_person_of(self.neighbours) > 1:
             self.complain(entry.seq, f"it charges a part under neighbours {self.neighbours!r}")
             return None
         if self.partitions.setdefault(part.partition, (part.count, part.name)) != (part.count, part.name):

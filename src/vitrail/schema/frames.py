@@ -72,6 +72,13 @@ def sources_of(frame: object, names: Sequence[str], number_like: Sequence[bool])
     return sources
 
 
+def column_names(frame: object) -> list[str]:
+    """The names of a frame's columns; none where columns are told apart by their place."""
+    if isinstance(frame, np.ndarray):
+        return list(frame.dtype.names or ())
+    return [str(name) for name in frame] if isinstance(frame, Mapping) else list(_eager_frame(frame).columns)
+
+
 def _eager_frame(frame: object) -> Frame:
     try:
         wrapped: object = nw.from_native(cast(Any, frame), pass_through=True)

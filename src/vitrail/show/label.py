@@ -17,14 +17,15 @@ from typing import Any
 
 from .. import _checks
 from ..accounting import JsonValue, rounded_up
+from ..accounting.dp_events import CHOICE
 from ..accounting.guarantee import Bill, Guarantee
-from ..accounting.neighbours import kind_of, rows_per_person_of
+from ..accounting.neighbours import kind_of
 from ..errors import InvalidInput
 from ..results.archive import json_bytes, write_bytes
 from ..results.base import Drawn, Result
 from ..results.row_count import RowCount
 from ..schema import Schema
-from .croissant import json_ld
+from .croissant import OWNER_TERMS, json_ld
 from .label_words import FOR_THE_OWNER, NEIGHBOURS, NEIGHBOURS_OF_PERSONS, QUESTIONS
 from .pages import TOOLS
 from .style import render
@@ -37,8 +38,9 @@ MECHANISMS = {
     "gaussian-sum": "sum of clipped vectors with Gaussian noise",
     "selection": "choice by the exponential mechanism",
     "fixed-block": "run of Poisson-sampled Gaussian sums, fixed beforehand",
+    CHOICE: "choice among such runs by the exponential mechanism, fixed beforehand",
 }
-"""The events of ``accounting.events``, in words."""
+"""The events of ``accounting.events``, in words, and one that two of them make together."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class PrivacyLabel:
     bill : Bill or None
         How the budget stands.
     answers : mapping of str to str
-        What the owner answers, by the names of questions.
+        What the owner answers, by the names of questions and of the terms that Croissant asks for.
     """
 
     what: str
@@ -157,8 +159,8 @@ class PrivacyLabel:
                 return (self.guarantee.sentence,)
             case "neighbours":
                 relation = self.guarantee.neighbours
-                meaning = NEIGHBOURS if rows_per_person_of(relation) == 1 else NEIGHBOURS_OF_PERSONS
-                return (f"{relation}: {meaning[kind_of(relation)]}",)
+                meaning = NEIGHBOURS.get(relation) or NEIGHBOURS_OF_PERSONS[kind_of(relation)]
+                return (f"{relation}: {meaning}",)
             case "unit-of-privacy":
                 return (f"{self.guarantee.unit[:1].upper()}{self.guarantee.unit[1:]}.",)
             case "protects":
@@ -201,7 +203,7 @@ def privacy_label(result: object, bill: Bill | None = None, answers: Mapping[str
         ``data.budget.bill()``: the label then states the promise for all that the account has released.
     answers : mapping of str to str, optional
         What the owner answers to questions that no program can: ``{"data-collection": "..."}``. Names are those of
-        ``to_nist()``.
+        ``to_nist()``; ``license``, ``url``, ``creator``, ``date-published``, ``version`` and ``citation`` are for Croissant.
 
     Returns
     -------
@@ -229,10 +231,10 @@ def privacy_label(result: object, bill: Bill | None = None, answers: Mapping[str
                 f"the bill is of an account with neighbours {bill.guarantee.neighbours!r}, and the release of one with "
                 f"{facts['guarantee'].neighbours!r}; give the bill of the account that paid: data.budget.bill()"
             )
-        facts |= {"guarantee": bill.guarantee, "bill": bill}
+        facts |= {"guarantee": bill.guarantee, "bill": bill, "created": _last_day(bill)}
     given = dict(answers or {})
     for name in given:
-        _checks.choice("a name in answers", name, tuple(question.name for question in QUESTIONS))
+        _checks.choice("a name in answers", name, (*(question.name for question in QUESTIONS), *OWNER_TERMS))
     facts.setdefault("mechanisms", _mechanisms_behind(facts["guarantee"]))
     return PrivacyLabel(**facts, answers=MappingProxyType(given))
 
@@ -248,7 +250,8 @@ def _mechanisms_behind(guarantee: Guarantee) -> tuple[str, ...]:
 def label_facts(result: object) -> dict[str, Any]:
     """The fields of the label; rooms above this one register their own."""
     if not isinstance(result, Drawn) and callable(bill := getattr(result, "bill", None)):  # an account's statement
-        run = Counter(charge.mechanism for charge in result.to_dp_events().charges)  # type: ignore[attr-defined]
+        charges = result.to_dp_events().charges  # type: ignore[attr-defined]
+        run = Counter(CHOICE if charge.is_choice else charge.mechanism for charge in charges)
         return label_facts(bill()) | {"mechanisms": tuple(f"{MECHANISMS[kind]}, {n} times" for kind, n in run.items())}
     raise InvalidInput(
         f"there is no privacy label of a {type(result).__name__}; give one of vitrail's results, a pane, or data.budget"
@@ -258,7 +261,13 @@ def label_facts(result: object) -> dict[str, Any]:
 @label_facts.register
 def _(bill: Bill) -> dict[str, Any]:
     """Of all that an account has released."""
-    return {"what": "All releases", "guarantee": bill.guarantee, "dataset": bill.account, "bill": bill}
+    told = {"guarantee": bill.guarantee, "dataset": bill.account, "bill": bill, "created": _last_day(bill)}
+    return {"what": "All releases", **told}
+
+
+def _last_day(bill: Bill) -> str:
+    """The day of the last charge; empty where nothing was charged."""
+    return max((line.time_utc[:10] for line in bill.lines if line.paid), default="")
 
 
 @label_facts.register

@@ -17,8 +17,9 @@ because a person whose values change may change parts: rows that change need a n
 and files that were written since a part was made are refused. (Databases do not say when a table was written.)
 
 *Replace-one is refused*: the row that goes and the row that comes may lie in different parts, both would change, and the
-dearest part would be too little. *Several rows per person are refused* for the same reason: a person's rows have hashes of
-their own and may lie in several parts. *Parts of parts are refused*: the account's rule knows one level.
+dearest part would be too little. *A declared number of rows per person is refused* for the same reason: a person's rows have
+hashes of their own and may lie in several parts. Where rows carry their persons (``rows.persons``), a person's part is a
+hash of their name, and all their rows lie there. *Parts of parts are refused*: the account's rule knows one level.
 
 *Row counts.* How many rows a part has is private. Its public count is the dataset's, divided: max(1, round(m0 / k)).
 
@@ -37,7 +38,7 @@ from numpy.typing import NDArray
 from .. import _checks
 from .._types import Floats
 from ..accounting import JsonValue
-from ..accounting.neighbours import check_unit_is_a_row
+from ..accounting.neighbours import check_unit_counts_once, is_exchange
 from ..errors import InvalidInput
 from ..ledger import Part
 from ..ledger.entries import MOST_PARTS
@@ -63,8 +64,8 @@ def partition(
         raise InvalidInput(
             f"this is {of} already; parts of parts are not accounted for. Split the data itself into more parts"
         )
-    check_unit_is_a_row(facts.neighbours, "rows of one person may lie in several parts", "ask the whole data")
-    if facts.neighbours != "add-remove":
+    check_unit_counts_once(facts.neighbours, "rows of one person may lie in several parts", "ask the whole data")
+    if is_exchange(facts.neighbours):
         raise InvalidInput(
             f"neighbours is {facts.neighbours!r}; disjoint parts share a budget under 'add-remove' only, because a row "
             "that is exchanged may leave one part and turn up in another. Ask the whole data, or open it with "
@@ -141,12 +142,13 @@ class PartRows(RowSource):
         if not isinstance(self._source, MemoryRows):
             return recut(self._mine(), rows)
         if self._held is None:  # rows in memory are sorted into parts once
-            self._held = MemoryRows(np.concatenate([*self._mine(), np.empty((0, self._n_columns))]))
+            self._held = MemoryRows(np.concatenate([*self._mine(), self._source.everything()[:0]]))
         return self._held.chunks(rows)
 
     def _mine(self) -> Iterator[Floats]:
         for raw in self._source.chunks(READ_AT_ONCE):
-            yield raw[part_indices(raw, self._salt, self._count) == self._index]
+            own = raw if raw.shape[1] == self._n_columns else raw[:, -1:]  # the token of the row's person
+            yield raw[part_indices(own, self._salt, self._count) == self._index]
 
     def state(self) -> object:
         """As of the source."""

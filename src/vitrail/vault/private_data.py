@@ -21,9 +21,10 @@ from .parts import PartRows, digest_of, partition
 from .public_facts import checked_facts
 from .questions.question import Answer, Plan, Question
 from .quote import Priced, Quote, Tag, price_tag
+from .rows.persons import open_persons
 from .rows.predictions import Predictions
 from .rows.row_function import RowPass
-from .rows.sources import RowSource, open_rows
+from .rows.sources import RowSource
 from .training.choice import MapChoice, trained
 from .training.plan import MapTraining
 from .training.run import check_device, training_rows
@@ -47,7 +48,7 @@ class PrivateData:
         The dataset's name in the bill.
     n_rows_public : int
         The row count everybody may know: sums are divided by it. Declared by the owner, never taken from the rows. Rows,
-        not people, also with ``rows_per_person``.
+        not people, also with ``rows_per_person``; with ``person``, people.
     budget : Budget
         The most that may ever be spent on these rows, fixed when the account is first opened.
     target : str, optional
@@ -57,6 +58,9 @@ class PrivateData:
     rows_per_person : int
         The most rows that one person has. The promise is then about all rows of any one person, and noise is so many times
         larger at the same price. Declared, never checked: see docs/guarantees.md for somebody who has more.
+    person : str, optional
+        The column that names whose row it is, no column of the schema. The promise is then about all rows of any one person,
+        of any number, at no more noise: a person counts once, each of j rows as a j-th, one without a name not at all.
     ledger : str, Path, SqlLedger, optional
         Where the bill is kept: ``"sqlite:///ledger.db"``, a path ending in ``.db``. If not given, the bill ends with the
         process, which is warned of once; ``"memory"`` says that it may.
@@ -108,6 +112,7 @@ class PrivateData:
         target: str | None = None,
         neighbours: str = "add-remove",
         rows_per_person: int = 1,
+        person: str | None = None,
         ledger: object = None,
         analyst: str = "owner",
         account: str | None = None,
@@ -119,12 +124,12 @@ class PrivateData:
             raise InvalidInput(f"budget is {budget!r}; declare one: vt.Budget(epsilon=1.0, delta=1e-6)")
         for what, text in (("name", name), ("analyst", analyst), ("version", version), ("account", account or name)):
             _checks.text(what, text)
-        self.__facts = checked_facts(schema, target, n_rows_public, neighbours, block_rows, threads, rows_per_person)
+        self.__facts = checked_facts(schema, target, n_rows_public, neighbours, block_rows, threads, rows_per_person, person)
         if (why := emptiness(budget, self.__facts.n_rows_public)) is not None:
             warnings.warn(f"{name}: {why}.", stacklevel=2)
         self.__name, self.__analyst, self.__version = name, analyst, version
         self.__part: Part | None = None
-        self.__rows: RowSource = opening(lambda: open_rows(rows, schema))
+        self.__rows: RowSource = opening(lambda: open_persons(rows, schema, person))
         self.__predictions = Predictions(self.__facts)
         place = self.__rows.place
         if ledger is None:
@@ -171,8 +176,13 @@ class PrivateData:
 
     @property
     def rows_per_person(self) -> int:
-        """How many rows one person has at most: the unit of every promise."""
+        """How many rows one person has at most that count one each; 1 also where ``person`` names whose row it is."""
         return self.__facts.rows_per_person
+
+    @property
+    def person(self) -> str | None:
+        """The column that names whose row it is; None where every row counts on its own."""
+        return self.__facts.person
 
     @property
     def delta(self) -> float:

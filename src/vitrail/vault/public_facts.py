@@ -11,8 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
-from ..accounting.neighbours import Neighbours, is_exchange, relation_of, rows_per_person_of, sensitivity_factor
-from ..errors import SchemaError
+from ..accounting.neighbours import (
+    Neighbours,
+    is_exchange,
+    is_whole_person,
+    relation_of,
+    rows_per_person_of,
+    sensitivity_factor,
+)
+from ..errors import InvalidInput, SchemaError
 from ..schema import Schema
 
 SMALLEST_BLOCK_ROWS = 256
@@ -30,6 +37,7 @@ class PublicFacts:
     neighbours: Neighbours
     block_rows: int
     threads: int = 1
+    person: str | None = None
 
     @cached_property
     def feature_schema(self) -> Schema:
@@ -52,6 +60,11 @@ class PublicFacts:
         return rows_per_person_of(self.neighbours)
 
     @property
+    def whole_person(self) -> bool:
+        """Whether rows carry their persons, who count once each (``rows.persons``)."""
+        return is_whole_person(self.neighbours)
+
+    @property
     def is_exchange(self) -> bool:
         """Whether a neighbour step exchanges rows for others."""
         return is_exchange(self.neighbours)
@@ -65,6 +78,7 @@ def checked_facts(
     block_rows: int | None,
     threads: int,
     rows_per_person: int = 1,
+    person: str | None = None,
 ) -> PublicFacts:
     """The public facts, or an error that says what is wrong with them."""
     if not isinstance(schema, Schema):
@@ -76,7 +90,14 @@ def checked_facts(
     count = _checks.whole("n_rows_public", n_rows_public, most=10**12, of="a PrivateData")
     rows = default_block_rows(count) if block_rows is None else _checks.whole("block_rows", block_rows, of="a PrivateData")
     at_once = _checks.whole("threads", threads, most=1024, of="a PrivateData")
-    return PublicFacts(schema, target, count, relation_of(neighbours, rows_per_person), rows, at_once)
+    if person is not None:
+        _checks.text("person", person)
+    relation = relation_of(neighbours, rows_per_person, whole_person=person is not None)
+    if person is None and is_whole_person(relation):
+        raise InvalidInput(
+            f"neighbours is {neighbours!r}, which holds where rows say whose they are; name the column that does: person="
+        )
+    return PublicFacts(schema, target, count, relation, rows, at_once, person)
 
 
 def default_block_rows(n_rows_public: int) -> int:

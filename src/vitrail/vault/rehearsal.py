@@ -23,9 +23,9 @@ from .questions.bounded_sum import BoundedSum
 from .questions.grouped_sum import LARGEST_PUBLIC_GROUP, GroupedSum
 from .questions.question import Plan, Question, SumPlan
 from .questions.select import Select
+from .rows.persons import open_persons
 from .rows.predictions import Predictions
 from .rows.row_function import RowPass
-from .rows.sources import open_rows
 
 EXACT_MU = 1e5
 """A price at which noise is too small to matter beside that of any real question."""
@@ -39,7 +39,7 @@ class PublicRows:
     ----------
     rows : object
         What :class:`PrivateData` takes.
-    schema, target, n_rows_public, neighbours, block_rows, threads, rows_per_person
+    schema, target, n_rows_public, neighbours, block_rows, threads, rows_per_person, person
         As for :class:`PrivateData`.
 
     Examples
@@ -61,11 +61,12 @@ class PublicRows:
     watches: bool = True
     """Whether models may be fitted again between questions; in a single run of a recipe they are not."""
     rows_per_person: int = 1
+    person: str | None = None
 
     def __post_init__(self) -> None:
-        relation = relation_of(self.neighbours, self.rows_per_person)
+        relation = relation_of(self.neighbours, self.rows_per_person, whole_person=self.person is not None)
         self._facts = PublicFacts(self.schema, self.target, self.n_rows_public, relation, self.block_rows, self.threads)
-        self._source = open_rows(self.rows, self.schema)
+        self._source = open_persons(self.rows, self.schema, self.person)
         self._predictions = Predictions(self._facts, watches=self.watches)
 
     def draws(self, question: Question, *, mu: float, draws: int) -> NDArray[np.float64]:
@@ -116,8 +117,9 @@ class PublicRows:
         low, high, default = box  # a ranking makes its own
         alone = replace(question, groups=1, low=low, high=high, default=default, isolation="none")
         size = max(2, min(LARGEST_PUBLIC_GROUP, true.n_rows_public // question.groups))
-        raw = np.concatenate(list(self._source.chunks(4096)))
-        repeated = replace(self, rows=self.schema.frame(np.resize(raw, (size, raw.shape[1]))), n_rows_public=size)
+        raw = np.concatenate(list(self._source.chunks(4096)))[:, : self.schema.n_columns]
+        rows = self.schema.frame(np.resize(raw, (size, raw.shape[1])))
+        repeated = replace(self, rows=rows, n_rows_public=size, person=None)
         return np.asarray(repeated.draws(alone, mu=EXACT_MU, draws=1)[0] * question.groups)
 
     def _release(self, question: Question, plan: Plan, flat: NDArray[np.float64], delta: float) -> Release:
@@ -137,7 +139,7 @@ def rehearse(
     question : BoundedSum, CellCounts, GramSum, ProductSum, Select or GroupedSum
     rows, schema
         As for :class:`PrivateData`; so is ``declared``: n_rows_public, target, neighbours, block_rows,
-        threads, rows_per_person.
+        threads, rows_per_person, person.
     mu : float
         The price of each draw.
     draws : int

@@ -10,6 +10,7 @@ from ...errors import InvalidInput
 from ...nothing_escapes import sealed
 from ..private_data import PrivateData
 from ..rows.origins import origin_of
+from ..rows.persons import PersonRows
 from ..rows.pieces import Origin, Piece
 from ..rows.sources import ArrowRows
 
@@ -19,7 +20,7 @@ BATCH_ROWS = 65_536
 def source_of(data: PrivateData) -> object | None:
     """Where the rows of private data lie; None where they were given as a frame, which nobody kept."""
     rows = attrgetter("_PrivateData__rows")(data)  # of a class that shows them to nobody else
-    return rows.origin if isinstance(rows, ArrowRows) else None
+    return rows.origin if isinstance(rows, ArrowRows | PersonRows) else None
 
 
 def columns_of(source: object) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ...schema import Categorical, Column, Numeric, Schema
 from ...schema.frames import Coded, Days, Numbers, Refused, Source, is_missing, sources_of
 from ...schema.layout import is_code
 from ...schema.reading import measure
+from ..rows.persons import column_of, names_of
 
 MOST_VALUES = 2_000
 """Distinct undeclared values that are counted one by one; more of them are one number."""
@@ -124,12 +125,12 @@ class RowFacts:
     given: tuple[str, ...] = ()
     refused: dict[str, str] = field(default_factory=dict)
     columns: dict[str, ColumnFacts] = field(default_factory=dict)
-    persons: Counter[object] = field(default_factory=Counter)
-    """How many rows every person has, where a column says who a row is about."""
+    persons: Counter[bytes] = field(default_factory=Counter)
+    """How many rows every person has, by a hash of their name, where a column says who a row is about."""
     nobodys: int = 0
     """Rows without such a name."""
     blurred: int = 0
-    """Rows whose name is a number too large to be told from the next one."""
+    """Rows whose name is a float too large to be told from the next one."""
 
 
 def examine(batches: Iterable[object], schema: Schema, person: str | None = None) -> RowFacts:
@@ -151,7 +152,7 @@ def examine(batches: Iterable[object], schema: Schema, person: str | None = None
         length = len(next(iter(sources.values()))) if sources else 0
         facts.rows += length
         if person is not None and person in sources:
-            _count_persons(facts, person, sources[person])
+            _count_persons(facts, person, sources[person], batch)
         counts: Bools = np.ones(length, dtype=np.bool_)
         for name, column in schema.items():
             source = sources.get(name)
@@ -167,19 +168,16 @@ def examine(batches: Iterable[object], schema: Schema, person: str | None = None
     return facts
 
 
-def _count_persons(facts: RowFacts, name: str, source: Source) -> None:
+def _count_persons(facts: RowFacts, name: str, source: Source, batch: object) -> None:
     if isinstance(source, Refused):
         facts.refused[name] = source.dtype
         return
-    numbers = source.values if isinstance(source, Numbers | Days) else source.codes
-    facts.blurred += int((np.abs(numbers) >= LARGEST_EXACT).sum())
-    distinct, counts = np.unique(numbers, return_counts=True)
-    for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-        who = value if isinstance(source, Numbers | Days) else None if value < 0 else source.distinct[value]
-        if is_missing(who) or who == "":
-            facts.nobodys += count
-        else:
-            facts.persons[_hashable(who)] += count
+    if isinstance(source, Numbers) and not source.whole:
+        facts.blurred += int((np.abs(source.values) >= LARGEST_EXACT).sum())
+    names, named = names_of(column_of(batch, name))
+    facts.nobodys += int((~named).sum())
+    distinct, counts = np.unique(names[named], axis=0, return_counts=True)
+    facts.persons.update(dict(zip(map(bytes, distinct), counts.tolist(), strict=True)))
 
 
 @dataclass

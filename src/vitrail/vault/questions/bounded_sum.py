@@ -1,16 +1,18 @@
 """Bounded sum: add up a vector per row, of all rows or of a random sample of them.
 
-A row contributes q(row) in R^size, clipped to L2 norm ``l2_bound`` = C and rounded to a grid (see ``grid``), so the
-exact integer sum moves by at most C/g when a row is added or removed, and by at most 2C/g (or ``replace_bound``,
-where the caller can prove less) when one is replaced; k times as far where a person has up to k rows (see
-``accounting.neighbours``; every pair of exchanged rows is rounded, so what the grid adds to ``replace_bound`` counts k
-times too). It is mu-GDP with mu = C/sigma (``question``). Test: tests/vault/test_bounded_sum.py, tests/audit.
+A row contributes q(row) in R^size, clipped to L2 norm ``l2_bound`` = C and rounded to a grid (see ``grid``), so the exact
+integer sum moves by at most C/g when a row is added or removed, and by at most 2C/g (or ``replace_bound``, where the caller
+can prove less) when one is replaced; k times as far where a person has up to k rows (see ``accounting.neighbours``; every
+pair of exchanged rows is rounded, so what the grid adds to ``replace_bound`` counts k times too; where rows carry their
+persons, 2 C, since the rounding of any number of rows adds up). It is mu-GDP with mu = C/sigma (``question``). Test:
+tests/vault/test_bounded_sum.py, tests/audit.
 
 *Of a Poisson sample* (``rate``), 1/rate times cheaper to compute. Every row is in the sample with probability ``rate``, by
 a draw of its own. Fix the draws of all other rows: with the extra row the output is P (it was drawn) with probability q and
 Q (it was not) with probability 1 - q; without it, Q. The hockey-stick divergences satisfy H(qP + (1-q)Q | Q) <= q H(P | Q)
 and H(Q | qP + (1-q)Q) <= q H(Q | P) by convexity, so at every epsilon they are at most those of the Gaussian pair at
-distance C: the release is C/sigma-GDP, and mixing over the other draws keeps that. It is charged mu = C/sigma of the
+distance C: the release is C/sigma-GDP, and mixing over the other draws keeps that. (Where rows carry their persons, the
+coin is a person's.) It is charged mu = C/sigma of the
 sampled sum; the smaller divergences have no smaller finite GDP price (both curves share their far tails), so no
 amplification is claimed. With up to k rows of a person, each with a coin of its own, the output is a mixture over which of
 them were drawn, and every part of the mixture is at most k C away: the same convexity gives k C/sigma. Under replace-one
@@ -27,14 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _checks
-from ..._types import Bools, Floats
+from ..._types import Floats
 from ...errors import InvalidInput
 from ..noise.sampler import bernoulli
 from ..public_facts import PublicFacts
-from ..rows.block import Arrays, Block
-from ..rows.row_function import RowFunction, RowPass
+from ..rows.block import Arrays, Block, Counted
+from ..rows.row_function import RowFunction, RowPass, of_persons
 from ..rows.sources import RowSource, recut
-from ..sums.grid import Grid, sum_on_grid, to_grid
+from ..sums.grid import FINER_FOR_PERSONS, Grid, sum_on_grid, to_grid
 from .question import RowQuestion, SumPlan, sigma_for
 
 REHEARSED_AT_ONCE = 2**22
@@ -105,9 +107,12 @@ class BoundedSum(RowQuestion):
     def plan(self, mu: float, facts: PublicFacts) -> BoundedSumPlan:
         """Fix sigma and the grid."""
         sensitivity, rows = facts.farthest(self.l2_bound), facts.rows_per_person
-        proven = rows * self.replace_bound if facts.is_exchange and self.replace_bound else sensitivity
+        proven = sensitivity
+        if facts.is_exchange and self.replace_bound and not facts.whole_person:
+            proven = rows * self.replace_bound
         n_summed = facts.n_rows_public if self.rate is None else max(1, round(self.rate * facts.n_rows_public))
-        grid = Grid.choose(self.l2_bound, self.size, sigma_for(proven, mu), n_summed)
+        finer = FINER_FOR_PERSONS if facts.whole_person else 1.0
+        grid = Grid.choose(self.l2_bound, self.size, sigma_for(proven, mu), n_summed, finer)
         if proven < sensitivity:
             sensitivity = min(sensitivity, proven + 2 * rows * grid.displacement)
         return BoundedSumPlan(
@@ -124,17 +129,20 @@ class BoundedSumPlan(SumPlan[BoundedSum]):
     def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
         """Of all rows; or each draw takes a sample of its own, and rows that are not in it are never looked at."""
         if self.question.rate is not None:
-            if draws > 1:
+            if draws > 1 and not rows.facts.whole_person:
                 return self._many_samples(rows, block_rows, draws)
-            rows = replace(rows, source=_Sample(rows.source, self.question.rate))
+            rows = replace(rows, source=_Sample(rows.source, rows.facts, self.question.rate))
+            if draws > 1:  # a coin is a person's
+                walks = [exact_sum(rows, self.question.row_function(), self.grid, block_rows) for _ in range(draws)]
+                return np.stack(walks)
         return exact_sum(rows, self.question.row_function(), self.grid, block_rows)
 
     def _many_samples(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.int64]:
         """For rehearsals: what a row contributes does not depend on the draw, so all rows are looked at, once."""
         kept: list[Floats] = [np.empty((0, self.grid.size))]
 
-        def reduce(arrays: Arrays, valid: Bools) -> Floats:
-            return np.asarray(to_grid(arrays[0], self.grid)[valid])
+        def reduce(arrays: Arrays, counted: Counted) -> Floats:
+            return np.asarray(to_grid(arrays[0], self.grid, counted.among)[counted.valid])
 
         rows.fold(self.question.row_function(), reduce, kept.append, block_rows=block_rows, label="summing")
         cells = np.concatenate(kept).astype(np.int64)
@@ -150,8 +158,8 @@ class BoundedSumPlan(SumPlan[BoundedSum]):
 def exact_sum(rows: RowPass, function: RowFunction, grid: Grid, block_rows: int) -> NDArray[np.int64]:
     """The integer sum of all rows' contributions on the grid."""
 
-    def reduce(arrays: Arrays, valid: Bools) -> NDArray[np.int64]:
-        return sum_on_grid(arrays[0], valid, grid)
+    def reduce(arrays: Arrays, counted: Counted) -> NDArray[np.int64]:
+        return sum_on_grid(arrays[0], counted, grid)
 
     return rows.total(function, reduce, (grid.size,), block_rows=block_rows, label="summing")
 
@@ -161,13 +169,25 @@ class _Sample(RowSource):
     """A Poisson sample of another source, drawn anew at every walk. Its blocks are passing: predictions are not kept."""
 
     source: RowSource
+    facts: PublicFacts
     rate: float
     keeps_order: bool = False
 
     def chunks(self, rows: int) -> Iterator[Floats]:
         """Chunks of exactly ``rows`` rows of the sample."""
-        drawn = (chunk[bernoulli(self.rate, len(chunk))] for chunk in self.source.chunks(max(rows, 4096)))
-        return recut(drawn, rows)
+        return recut(self._drawn(max(rows, 4096)), rows)
+
+    def _drawn(self, rows: int) -> Iterator[Floats]:
+        token, entered = np.nan, False  # of the row before: the rows of a person follow each other and share a coin
+        for chunk in self.source.chunks(rows):
+            _, _, tokens = of_persons(chunk, self.facts)
+            if tokens is None or not len(chunk):
+                yield chunk[bernoulli(self.rate, len(chunk))]
+                continue
+            begins = tokens != np.concatenate([[token], tokens[:-1]])
+            coins = np.concatenate([[entered], bernoulli(self.rate, int(begins.sum()))])[np.cumsum(begins)]
+            token, entered = tokens[-1], bool(coins[-1])
+            yield chunk[coins]
 
     def state(self) -> object:
         """As of the source."""

@@ -3,9 +3,11 @@
 A row names, for each of t partitions, one cell by its number. It adds 1 there: t ones, or nothing at all where it does not
 count. So the sum, which is of whole numbers and exact, moves by at most sqrt(t) when a row is added or removed, and by at
 most sqrt(2 t) when one is replaced (in each partition a 1 leaves one cell and enters another; a row that does not count is
-nearer); where a person has up to k rows, by k times as much, all of them in one cell (``accounting.neighbours``). No row can
-add more, whatever its function returns: numbers are checked, not clipped. Rounded Gaussian noise of standard deviation sigma
-on every count is mu-GDP with mu = sqrt(t)/sigma (``question``), however many cells there are.
+nearer); where a person has up to k rows, by k times as much, all of them in one cell (``accounting.neighbours``). Where
+rows carry their persons, each of j rows adds 1/j in every partition, rounded down in cells of the noise's grid: what a
+person adds to a partition is not negative and sums to at most 1, so its norm is at most 1 and two people are at most
+sqrt(2) apart. No row can add more, whatever its function returns: numbers are checked, not clipped. Rounded Gaussian noise
+of standard deviation sigma on every count is mu-GDP with mu = sqrt(t)/sigma (``question``), however many cells there are.
 
 The same as a :class:`BoundedSum` of one-hot vectors, without ever making them. Test: tests/vault/test_cell_counts.py.
 """
@@ -21,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _checks
-from ..._types import Bools, Floats
+from ..._types import Floats
 from ...errors import InvalidInput
 from ..public_facts import PublicFacts
-from ..rows.block import Arrays, Block
+from ..rows.block import Arrays, Block, Counted
 from ..rows.row_function import RowFunction, RowPass
 from ..sums.grid import power_of_two_below
 from .question import RowQuestion, SumPlan, sigma_for
@@ -93,6 +95,8 @@ class CellCounts(RowQuestion):
         sensitivity = root_up(facts.rows_per_person**2 * (2 if facts.is_exchange else 1) * len(self.sizes))
         sigma = sigma_for(sensitivity, mu)
         step = min(1.0, max(FINEST_STEP, power_of_two_below(sigma / CELLS_PER_SIGMA)))
+        if facts.whole_person:  # shares of one are whole numbers of steps
+            step = FINEST_STEP
         return CellCountsPlan(self, self.size, sensitivity, sigma, step)
 
 
@@ -105,15 +109,20 @@ class CellCountsPlan(SumPlan[CellCounts]):
         sizes = np.array(self.question.sizes)
         starts = np.cumsum(sizes) - sizes
 
-        def reduce(arrays: Arrays, valid: Bools) -> NDArray[np.int64]:
+        one = round(1 / self.step)
+
+        def reduce(arrays: Arrays, counted: Counted) -> NDArray[np.int64]:
             cells = arrays[0]
             with np.errstate(all="ignore"):
-                counted = valid & ((cells >= 0) & (cells < sizes)).all(axis=1)  # NaN is neither
-                numbers = np.floor(cells[counted]).astype(np.int64) + starts
-            return np.bincount(numbers.ravel(), minlength=self.width)
+                here = counted.valid & ((cells >= 0) & (cells < sizes)).all(axis=1)  # NaN is neither
+                numbers = np.floor(cells[here]).astype(np.int64) + starts
+            if counted.among is None:
+                return np.bincount(numbers.ravel(), minlength=self.width) * one
+            shares = np.repeat(one // counted.among[here].astype(np.int64), len(sizes))
+            # float64 adds whole numbers below 2**53 exactly, and a block has far fewer than 2**33 rows
+            return np.bincount(numbers.ravel(), weights=shares, minlength=self.width).astype(np.int64)
 
-        total = rows.total(self.question.row_function(), reduce, (self.width,), block_rows=block_rows, label="counting")
-        return total * round(1 / self.step)
+        return rows.total(self.question.row_function(), reduce, (self.width,), block_rows=block_rows, label="counting")
 
 
 def root_up(square: int) -> float:

@@ -6,7 +6,8 @@ a public default inside the box; the number of groups is constant. Couple the ot
 row changes the content of one group only, so one summand moves, anywhere in the box: the sum moves by at most the
 box's diagonal |high - low| (sqrt(k) R for a cube). Replacing a row: couple its draw too, and again one group changes.
 Both relations cost the same. Where a person has up to k rows, each has a draw of its own and changes one group: at most
-k groups change, and the sum moves by at most k diagonals. The box on the grid has half-sides of H_i whole cells, and the
+k groups change, and the sum moves by at most k diagonals. Where rows carry their persons, the draw is a person's, and one
+group changes. The box on the grid has half-sides of H_i whole cells, and the
 sensitivity used is the diagonal of *that* box, 2 g |H|: exact.
 
 *Rankings.* With ``rank_points`` a group ranks things instead of saying numbers: its result is turned into points here, and
@@ -52,7 +53,7 @@ from ..noise.sampler import uniform_below
 from ..public_facts import PublicFacts
 from ..rows.block import Block
 from ..rows.predictions import Predictions
-from ..rows.row_function import RowPass, counted_rows
+from ..rows.row_function import RowPass, gathered
 from ..sums.grid import power_of_two_below
 from .group_worker import GroupCall, GroupServer
 from .question import Answer, Question, SumPlan, sigma_for
@@ -235,12 +236,11 @@ class GroupedSumPlan(SumPlan[GroupedSum]):
     def _exact_cells(self, rows: RowPass, draws: int) -> NDArray[np.int64]:
         question = self.question
         # Every row that counts, in memory: a group function may need all of its rows at once.
-        none = np.empty((0, rows.facts.schema.n_columns))
-        everything = np.concatenate([none, *counted_rows(rows.source, rows.facts)])
+        everything, starts = gathered(rows.source, rows.facts)
         scores = np.full((draws, question.groups, question.size), np.nan)
         with progress("explaining groups", draws * question.groups) as advance, question.runner(rows.facts) as run:
             for draw in scores:
-                for group, members in enumerate(_assigned(everything, question.groups)):
+                for group, members in enumerate(_assigned(everything, question.groups, starts)):
                     # An empty group is not run; one that fails says its default, and why it failed would be data.
                     result = attempt(lambda members=members: run(members), None) if len(members) else None  # type: ignore[misc]
                     if result is not None and result.shape == (question.size,):
@@ -279,9 +279,12 @@ def _group_call(
     return call
 
 
-def _assigned(raw: Floats, groups: int) -> Iterator[Floats]:
-    """The rows of each group, by a fresh uniform draw for every row."""
-    group = uniform_below(groups, len(raw))
+def _assigned(raw: Floats, groups: int, starts: NDArray[np.int64] | None) -> Iterator[Floats]:
+    """The rows of each group, by a fresh uniform draw for every row, or for every person whose rows begin at ``starts``."""
+    if starts is None:
+        group = uniform_below(groups, len(raw))
+    else:
+        group = np.repeat(uniform_below(groups, len(starts)), np.diff(starts, append=len(raw)))
     order = np.argsort(group, kind="stable")
     edges = np.searchsorted(group[order], np.arange(groups + 1)).tolist()
     return (raw[order[start:stop]] for start, stop in pairwise(edges))

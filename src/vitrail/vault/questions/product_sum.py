@@ -9,7 +9,8 @@ columns.
 forming the products. Each vector is put on a power-of-two grid by ``grid.to_grid``, which guarantees, in integers,
 |a_b| <= ``left_bounds[b]`` and |r_b| <= ``right_bounds[b]``. Where ``l2_bound`` is below the product of those, the
 left vectors are scaled down by a common factor and rounded towards zero, which can only shorten them. So the integers
-that are summed obey the bound.
+that are summed obey the bound. The left vectors of a row that is one of j of its person are divided by j and rounded towards
+zero once more, and the person obeys the bound by the triangle inequality (``rows.persons``).
 
 Sums are exact: entries of at most 2**20 cells on either side and ``EXACT_ROWS`` rows at a time stay below 2**53. They are
 finer than the noise needs and are rounded to a coarser grid h before it, which adds at most h sqrt(width) to the
@@ -28,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _checks
-from ..._types import Bools, Floats
+from ..._types import Floats
 from ...errors import InvalidInput
 from ..public_facts import PublicFacts
-from ..rows.block import Arrays, Block
+from ..rows.block import Arrays, Block, Counted
 from ..rows.row_function import RowFunction, RowPass
 from ..sums.grid import (
     FLOAT_SLACK,
@@ -147,18 +148,20 @@ class ProductSumPlan(SumPlan[ProductSum]):
         ]
         return np.concatenate(cells)
 
-    def _products(self, arrays: Arrays, valid: Bools) -> list[Floats]:
+    def _products(self, arrays: Arrays, counted: Counted) -> list[Floats]:
         """One exact product per block, for at most EXACT_ROWS rows."""
-        counted = valid.copy()
+        usable = counted.valid.copy()
         for array in arrays:
             if not np.isfinite(array.sum()):  # cheap to rule out; a row that is not finite counts zero
-                counted &= np.isfinite(array).all(axis=1)
+                usable &= np.isfinite(array).all(axis=1)
         lefts = [to_grid(array, grid) for array, (grid, _) in zip(arrays[0::2], self.grids, strict=True)]
         rights = [to_grid(array, grid) for array, (_, grid) in zip(arrays[1::2], self.grids, strict=True)]
         factors = self._factors(lefts, rights)
-        factors[~counted] = 0.0
+        factors[~usable] = 0.0
         if (factors != 1.0).any():
             lefts = [np.trunc(left * factors[:, None]) for left in lefts]
+        if counted.among is not None:  # a quotient of whole numbers below 2**53 never rounds up to the next
+            lefts = [np.trunc(left / counted.among[:, None]) for left in lefts]
         return [left.T @ right for left, right in zip(lefts, rights, strict=True)]
 
     def _factors(self, lefts: list[Floats], rights: list[Floats]) -> Floats:

@@ -3,7 +3,8 @@
 The exponential mechanism, P(j) ~ exp(epsilon score_j / (2 s)), where one neighbour step moves any score by at most s. It is
 epsilon-bounded-range and costs mu = -2 ndtri(1/(1 + e^(epsilon/2))) (see ``accounting.events``). score_j is the sum over
 rows of a number clipped to [-bound, bound]: s = bound add-remove, 2 bound replace-one, k times that where a person has up
-to k rows (``accounting.neighbours``). Scores are exact integers, so s holds exactly.
+to k rows (``accounting.neighbours``); where rows carry their persons, each of j rows counts a j-th, rounded towards zero.
+Scores are exact integers, so s holds exactly.
 
 The draw is exact as well: the weights exp(.) are computed as integers with ``WEIGHT_BITS`` bits by a series with a known
 remainder, and a uniform integer of ``UNIFORM_BITS`` bits, drawn before the rows are read, picks one. The distribution is
@@ -22,11 +23,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._types import Bools, Floats
+from ..._types import Floats
 from ...accounting import Selection, bounded_range_epsilon_of
 from ..noise.sampler import random_integer_below
 from ..public_facts import PublicFacts
-from ..rows.block import Arrays, Block
+from ..rows.block import Arrays, Block, Counted
 from ..rows.row_function import RowFunction, RowPass
 from ..sums.grid import Grid, power_of_two_below, to_grid
 from .question import Answer, RowQuestion
@@ -111,9 +112,11 @@ class SelectPlan:
         question = self.question
         grid = Grid(question.bound, self.step, 1)
 
-        def reduce(arrays: Arrays, valid: Bools) -> NDArray[np.int64]:
+        def reduce(arrays: Arrays, counted: Counted) -> NDArray[np.int64]:
             cells = to_grid(arrays[0].reshape(-1, 1), grid).reshape(-1, question.candidates)
-            return np.asarray(cells[valid].sum(axis=0).astype(np.int64))
+            if counted.among is not None:  # of whole numbers below 2**53: the quotient never rounds up to the next
+                cells = np.trunc(cells / counted.among[:, None])
+            return np.asarray(cells[counted.valid].sum(axis=0).astype(np.int64))
 
         shape = (question.candidates,)
         totals = rows.total(question.row_function(), reduce, shape, block_rows=block_rows, label="scoring")

@@ -21,11 +21,12 @@ tests/vault/test_halving.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._types import Floats
+from ..._types import Bools, Floats
 from ...errors import InvalidInput
 from ...model import Model
 from ..public_facts import PublicFacts
@@ -36,6 +37,20 @@ if TYPE_CHECKING:
 
 Predict = Callable[[Model, Floats], Floats]
 Arrays = tuple[Floats, ...]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Which rows of a block count, and of how many rows of their person each is one; None where a row is a unit of its own.
+
+    What a row that is one of j says is divided by j, and its bound too (``persons``).
+    """
+
+    valid: Bools
+    among: Floats | None = None
+
+    def __getitem__(self, some: slice) -> Counted:
+        return Counted(self.valid[some], None if self.among is None else self.among[some])
 
 
 class Block:

@@ -26,13 +26,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._types import Bools, Floats
+from ..._types import Floats
 from ...errors import ImpureFunction, InvalidInput, VitrailError
 from ...model import Model, is_row_wise
 from ...nothing_escapes import attempt, hushed, stop_if_interrupted
 from ...progress import progress
 from ..public_facts import PublicFacts, padded
-from .block import Arrays, Block, among_fillers, salvaged
+from .block import Arrays, Block, Counted, among_fillers, salvaged
 from .predictions import Predictions
 from .sources import RowSource
 
@@ -167,9 +167,9 @@ def probe(function: RowFunction, facts: PublicFacts, predictions: Predictions) -
 
 Job = TypeVar("Job")
 Partial = TypeVar("Partial")
-Reduce = Callable[[Arrays, Bools], Partial]
+Reduce = Callable[[Arrays, Counted], Partial]
 Whole = NDArray[np.int64]
-_Piece = tuple[int | None, Floats, Bools]
+_Job = tuple[int | None, Floats, Counted]
 
 
 @dataclass(frozen=True)
@@ -195,11 +195,11 @@ class RowPass:
         consequence.
         """
 
-        def work(job: _Piece) -> Partial:
-            index, raw, valid = job
+        def work(job: _Job) -> Partial:
+            index, raw, counted = job
             arrays = evaluate(function, raw, self.facts, self.predictions, index)
             with np.errstate(all="ignore"):
-                return reduce(arrays, valid)
+                return reduce(arrays, counted)
 
         def walk() -> None:
             threads = self.facts.threads
@@ -220,17 +220,45 @@ class RowPass:
         self.fold(function, reduce, total.__iadd__, block_rows=block_rows, label=label)
         return total
 
-    def _jobs(self, block_rows: int) -> Iterator[_Piece]:
+    def _jobs(self, block_rows: int) -> Iterator[_Job]:
         for index, chunk in enumerate(self.source.chunks(block_rows)):
-            raw, valid = padded(chunk, self.facts, block_rows)
-            yield index if self.source.keeps_order else None, raw, valid
+            own, among, _ = of_persons(chunk, self.facts)
+            raw, valid = padded(own, self.facts, block_rows)
+            if among is not None:
+                among = np.pad(among, (0, block_rows - len(among)), constant_values=1.0)
+            yield index if self.source.keeps_order else None, raw, Counted(valid, among)
 
 
-def counted_rows(source: RowSource, facts: PublicFacts) -> Iterator[Floats]:
-    """The rows that count by the schema's policy, complete. Each row decides by its own values whether it is left out."""
+def of_persons(chunk: Floats, facts: PublicFacts) -> tuple[Floats, Floats | None, Floats | None]:
+    """A chunk's own columns; and where rows carry their persons, how many rows each one's person has, and the tokens."""
+    width = facts.schema.n_columns
+    if chunk.shape[1] == width:
+        return chunk, None, None
+    return np.ascontiguousarray(chunk[:, :width]), chunk[:, width], chunk[:, width + 1]
+
+
+def counted_rows(source: RowSource, facts: PublicFacts) -> Iterator[tuple[Floats, Floats | None]]:
+    """The rows that count by the schema's policy, complete, and their persons' tokens, if they carry any.
+
+    Each row decides by its own values whether it is left out.
+    """
     for chunk in source.chunks(4096):
-        complete, valid = facts.schema.complete(chunk)
-        yield complete[valid]
+        own, _, tokens = of_persons(chunk, facts)
+        complete, valid = facts.schema.complete(own)
+        yield complete[valid], None if tokens is None else tokens[valid]
+
+
+def gathered(source: RowSource, facts: PublicFacts) -> tuple[Floats, NDArray[np.int64] | None]:
+    """All rows that count; and where rows carry their persons, where each person's begin."""
+    raw, tokens = [np.empty((0, facts.schema.n_columns))], [np.empty(0)]
+    for rows, persons in counted_rows(source, facts):
+        raw.append(rows)
+        tokens += [] if persons is None else [persons]
+    everything, persons_of_rows = np.concatenate(raw), np.concatenate(tokens)
+    if not facts.whole_person or len(tokens) == 1:
+        return everything, None
+    begins = np.concatenate([np.ones(min(1, len(everything)), dtype=np.bool_), np.diff(persons_of_rows) != 0])
+    return everything, np.flatnonzero(begins)
 
 
 def in_order(work: Callable[[Job], Partial], jobs: Iterator[Job], threads: int, ahead: int) -> Iterator[Partial]:

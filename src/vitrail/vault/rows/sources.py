@@ -20,6 +20,7 @@ from ..._types import Floats
 from ...errors import InvalidInput, SchemaError, Unanswered
 from ...nothing_escapes import attempt, sealed
 from ...schema import Schema
+from ...schema.frames import column_names
 from .origins import origin_of
 from .pieces import Origin, Piece
 
@@ -48,10 +49,23 @@ class RowSource:
         """Raise InvalidInput, before anything is charged, where it is plain already that a walk would fail. Reads no row."""
 
 
-def open_rows(rows: object, schema: Schema) -> RowSource:
-    """Rows from a data frame or an array, or from where they are (``origins``)."""
+def open_rows(rows: object, schema: Schema, also: tuple[str, ...] = ()) -> RowSource:
+    """Rows from a data frame or an array, or from where they are (``origins``).
+
+    ``also``: further columns that have to be there, though no row's values come from them.
+    """
     origin = origin_of(rows)
-    return MemoryRows(schema.read(rows)) if origin is None else ArrowRows(origin, schema)
+    if origin is not None:
+        return ArrowRows(origin, schema, also)
+    missing = [name for name in also if name not in column_names(rows)]
+    if missing:
+        raise SchemaError(f"the rows have no column {missing[0]!r}, which person= names; {_of_names(rows)}")
+    return MemoryRows(schema.read(rows))
+
+
+def _of_names(rows: object) -> str:
+    names = column_names(rows)
+    return f"they have {', '.join(map(repr, names))}" if names else "give a data frame or a dictionary of columns"
 
 
 def recut(pieces: Iterable[Floats], rows: int) -> Iterator[Floats]:
@@ -82,25 +96,36 @@ class MemoryRows(RowSource):
         """Views of at most ``rows`` rows."""
         return (self._raw[start : start + rows] for start in range(0, len(self._raw), rows))
 
+    def everything(self) -> Floats:
+        """The matrix itself."""
+        return self._raw
+
 
 class ArrowRows(RowSource):
     """Rows that come as Arrow record batches, of which a walk holds the one it reads and the one before."""
 
-    def __init__(self, origin: Origin, schema: Schema) -> None:
-        self.origin, self._schema = origin, schema
+    def __init__(self, origin: Origin, schema: Schema, also: tuple[str, ...] = ()) -> None:
+        self.origin, self._schema, self._also = origin, schema, also
         self.keeps_order, self.place = origin.watched, origin.place
         self._checked = self.state()
         self._check_columns()
 
     def _check_columns(self) -> None:
         for piece in self.origin.pieces:
-            columns = sealed(piece.columns, InvalidInput(piece.unreadable))
+            columns = self.columns_of(piece)
+            lacking = [name for name in self._also if name not in columns.names]
+            if lacking:
+                raise SchemaError(f"{piece.name} has no column {lacking[0]!r}, which person= names")
             missing = [name for name in self._schema.names if name not in columns.names]
             if missing:
                 raise SchemaError(f"{piece.name} has no column {', '.join(map(repr, missing))} that the schema declares")
             wanted = pa.schema([field for field in columns if field.name in self._schema.names])
             # A dtype that holds no numbers is refused now, not after a charge. (``empty_table`` would import pandas.)
             self._schema.read(pa.Table.from_batches([], schema=wanted))
+
+    def columns_of(self, piece: Piece) -> pa.Schema:
+        """The columns of a file or table and their types; no row is looked at."""
+        return sealed(piece.columns, InvalidInput(piece.unreadable))
 
     def state(self) -> object:
         """As the origin has it; None where rows are gone."""
@@ -120,19 +145,23 @@ class ArrowRows(RowSource):
         return recut(self._raw_batches(), rows)
 
     def _raw_batches(self) -> Iterator[Floats]:
+        for piece, table in self.tables(list(self._schema.names)):
+            yield read_whole(piece, lambda: self._schema.read(table))  # noqa: B023
+
+    def tables(self, names: list[str]) -> Iterator[tuple[Piece, pa.Table]]:
+        """Some columns, in tables of a bounded size, each with the file or table that it is from."""
         rows = max(1024, BATCH_BYTES // (8 * self._schema.n_columns))
         for piece in self.origin.pieces:
-            batches = piece.batches(list(self._schema.names), rows)
+            batches = piece.batches(names, rows)
             try:
-                while (batch := _read(piece, lambda: next(batches, None))) is not None:  # noqa: B023
+                while (batch := read_whole(piece, lambda: next(batches, None))) is not None:  # noqa: B023
                     for start in range(0, batch.num_rows, rows):
-                        table = pa.Table.from_batches([batch.slice(start, rows)])
-                        yield _read(piece, lambda: self._schema.read(table))  # noqa: B023
+                        yield piece, pa.Table.from_batches([batch.slice(start, rows)])
             finally:  # in silence: a driver may complain about a walk that was left
                 attempt(batches.close, None)
 
 
-def _read(piece: Piece, work: Callable[[], Result]) -> Result:
+def read_whole(piece: Piece, work: Callable[[], Result]) -> Result:
     """What ``work`` reads, or the sentence that it could not be read; why it could not may be about a row."""
     result = attempt(lambda: (work(),), None)
     if result is None:

@@ -23,7 +23,10 @@ g_t^2/4); from |v v'^T - ...| <= e |(v, t)| + |v| E + e E, with |v| <= sqrt(C) a
 contribution has norm at most C: slack is that expression, a public constant. The integers are checked all the same,
 and a row that fails counts zero.
 
-**Weights** are kept in [0, 1], and lowered jointly where a row would say too much to all queries together.
+**Weights** are kept in [0, 1], and lowered jointly where a row would say too much to all queries together. A row that is one
+of j of its person has its weight divided by j after that, and its bound too: a person obeys the bound by the triangle
+inequality (``rows.persons``). ``DirectProducts`` takes the whole slack off the share of such a row, which is more than it
+needs, and rows whose share is less than that count zero.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from numpy.typing import NDArray
 from ..._types import Bools, Floats
 from ...errors import InvalidInput
 from ...nothing_escapes import attempt
-from ..rows.block import Arrays, among_fillers, salvaged
+from ..rows.block import Arrays, Counted, among_fillers, salvaged
 from ..rows.row_function import RowPass
 from .grid import FLOAT_SLACK, Grid, clip_rows, exact_products, power_of_two_below, squared_norms, to_grid
 
@@ -93,30 +96,30 @@ class SharedProduct:
         whole_centres = np.broadcast_to(centres, (question.queries, question.size)).astype(np.int64).astype(np.object_)
         return self._around(total, whole_centres)
 
-    def _products(self, centres: Floats, arrays: Arrays, valid: Bools) -> list[Floats]:
+    def _products(self, centres: Floats, arrays: Arrays, counted: Counted) -> list[Floats]:
         u, y, row_weights = arrays
-        counted = valid & ~np.isnan(y[:, 0])
+        usable = counted.valid & ~np.isnan(y[:, 0])
         if not np.isfinite(u.sum()):  # cheap to rule out; a row that is not finite counts zero
-            counted &= np.isfinite(u).all(axis=1)
+            usable &= np.isfinite(u).all(axis=1)
         u_cells = to_grid(u, self.unit_grid)
         y_cells = None
         if self.question.cross:
             most = math.floor(self.question.y_bound / self.y_scale * 2.0**UNIT_BITS)
-            y_cells = np.clip(np.rint(np.where(counted, y[:, 0], 0.0) / self.y_scale * 2.0**UNIT_BITS), -most, most)
+            y_cells = np.clip(np.rint(np.where(usable, y[:, 0], 0.0) / self.y_scale * 2.0**UNIT_BITS), -most, most)
         squares = squared_distances(u_cells, centres)
         weights = np.empty((len(u), self.question.queries))
         for some in _pieces(len(u), self.question.queries):
             weights[some] = self._integer_weights(
-                squares[some], None if y_cells is None else y_cells[some], row_weights[some]
+                squares[some], None if y_cells is None else y_cells[some], row_weights[some], counted[some].among
             )
-        if not counted.all():
-            weights[~counted] = 0.0
+        if not usable.all():
+            weights[~usable] = 0.0
         columns = np.empty((len(u), self.n_columns))
         for some in _pieces(len(u), self.n_columns):
             self._fill_columns(columns[some], u_cells[some], None if y_cells is None else y_cells[some])
         return [weights.T @ columns]
 
-    def _integer_weights(self, squares: Floats, y_cells: Floats | None, row_weights: Floats) -> Floats:
+    def _integer_weights(self, squares: Floats, y_cells: Floats | None, row_weights: Floats, among: Floats | None) -> Floats:
         """Weights in cells, (rows, queries), for which every row's contribution obeys both bounds.
 
         ``squares`` are exact squared distances in cells, (rows, queries) or (rows, 1) where all queries share a centre.
@@ -136,6 +139,8 @@ class SharedProduct:
         if question.joint_bound < math.sqrt(question.queries) * question.l2_bound * FLOAT_SLACK:
             weights = weights * joint_factors(weights, norms, question.joint_bound)
         weights *= 2.0**WEIGHT_BITS
+        if among is not None:
+            weights /= among[:, None]
         return np.floor(weights, out=weights)
 
     def _fill_columns(self, columns: Floats, u: Floats, y: Floats | None) -> None:
@@ -206,6 +211,7 @@ class DirectProducts:
         slack = v_error * longest + math.sqrt(question.l2_bound) * both_error + v_error * both_error
         self.inner_bound = (question.l2_bound - slack) * FLOAT_SLACK
         self.joint_inner_bound = question.joint_bound - math.sqrt(question.queries) * (question.l2_bound - self.inner_bound)
+        self._bounds = ((question.l2_bound, self.inner_bound), (question.joint_bound, self.joint_inner_bound))
         if self.inner_bound <= 0.5 * question.l2_bound or self.joint_inner_bound <= 0:
             raise InvalidInput(
                 f"y_bound of a GramSum is {question.y_bound}, too large beside l2_bound = {question.l2_bound}; scale y down "
@@ -222,21 +228,22 @@ class DirectProducts:
         gram = exact[:, first, second]
         return gram if not question.cross else np.concatenate((gram, exact[:, question.size, :]), axis=1)
 
-    def _products(self, arrays: Arrays, valid: Bools) -> list[Floats]:
+    def _products(self, arrays: Arrays, counted: Counted) -> list[Floats]:
         """For each query the integer matrix (v, t)^T v of at most DIRECT_ROWS rows."""
         question = self.question
         u, finite = clip_rows(arrays[0], question.row_norm)
         y = np.clip(arrays[1][:, 0], -question.y_bound, question.y_bound)
-        counted = valid & finite & ~np.isnan(y)
-        roots = self._root_weights(u, y, arrays[2], counted)
+        usable = counted.valid & finite & ~np.isnan(y)
+        share = 1.0 if counted.among is None else 1.0 / counted.among
+        roots = self._root_weights(u, y, arrays[2], usable, share)
         products = np.empty((question.queries, question.size + (1 if question.cross else 0), question.size))
         for query in range(question.queries):
             d = u if question.centres is None else u - question.centres[query]
-            products[query] = self._one_product(d, y, roots[:, query], counted)
+            products[query] = self._one_product(d, y, roots[:, query], usable, share)
         return [products]
 
-    def _root_weights(self, u: Floats, y: Floats, row_weights: Floats, counted: Bools) -> Floats:
-        """sqrt(w) of every row and query, lowered so that each contribution obeys the bounds."""
+    def _root_weights(self, u: Floats, y: Floats, row_weights: Floats, usable: Bools, share: float | Floats) -> Floats:
+        """sqrt(w) of every row and query, lowered so that each contribution obeys its share of the bounds."""
         question = self.question
         d2 = np.empty((len(u), question.queries))
         for query in range(question.queries):
@@ -245,24 +252,28 @@ class DirectProducts:
         weights = np.ones_like(d2) if question.weight is None else weights_at(question.weight, np.sqrt(d2))
         if row_weights.shape[1]:
             weights *= clipped_weights(row_weights)
-        np.minimum(weights, self.inner_bound / norms, out=weights)
-        weights *= joint_factors(weights, norms, self.joint_inner_bound)
-        weights[~counted] = 0.0
+        inner, joint = (_less_slack(*bounds, share) for bounds in self._bounds)
+        if not isinstance(share, float):
+            weights *= share[:, None]
+        np.minimum(weights, np.reshape(inner, (-1, 1)) / norms, out=weights)
+        weights *= joint_factors(weights, norms, joint)
+        weights[~usable] = 0.0
         return np.sqrt(weights, out=weights)
 
-    def _one_product(self, d: Floats, y: Floats, roots: Floats, counted: Bools) -> Floats:
+    def _one_product(self, d: Floats, y: Floats, roots: Floats, usable: Bools, share: float | Floats) -> Floats:
         """(v, t)^T v of one query, exact integers."""
         v = np.rint(d * (roots / self.v_step)[:, None])
         t = np.rint(y * (roots / self.t_step)) if self.question.cross else np.zeros(len(v))
-        keep = counted & self._obeys(v, t)
+        keep = usable & self._obeys(v, t, share)
         v[~keep], t[~keep] = 0.0, 0.0
         left = np.concatenate((v, t[:, None]), axis=1) if self.question.cross else v
         return np.asarray(left.T @ v)
 
-    def _obeys(self, v: Floats, t: Floats) -> Bools:
+    def _obeys(self, v: Floats, t: Floats, share: float | Floats) -> Bools:
         """Whether the integers of each row obey the bound; False for what is not finite. Squares stay below 2**53: exact."""
         v2 = squared_norms(v) * self.gram_cell
-        return np.asarray(v2 * (v2 + (t * self.t_step) ** 2) <= self.question.l2_bound**2 * FLOAT_SLACK**0.25)
+        most = (self.question.l2_bound * share) ** 2 * FLOAT_SLACK**0.25
+        return np.asarray(v2 * (v2 + (t * self.t_step) ** 2) <= most)
 
 
 def weights_at(weight: Callable[[Floats], Floats], distances: Floats) -> Floats:
@@ -283,7 +294,14 @@ def clipped_weights(weights: Floats) -> Floats:
     return np.nan_to_num(clipped, copy=False) if np.isnan(clipped.sum()) else clipped
 
 
-def joint_factors(weights: Floats, norms: Floats, joint_bound: float) -> Floats:
+def _less_slack(bound: float, inner_bound: float, share: float | Floats) -> float | Floats:
+    """A share of a bound, less the whole slack that rounding needs of it."""
+    if isinstance(share, float):  # all of it
+        return inner_bound
+    return np.maximum(0.0, bound * share - (bound - inner_bound))
+
+
+def joint_factors(weights: Floats, norms: Floats, joint_bound: float | Floats) -> Floats:
     """Factors (rows, 1) in [0, 1] that bring sqrt(sum over queries of (w N)^2) to at most ``joint_bound``."""
     inner = joint_bound * (FLOAT_SLACK - weights.shape[1] * 2.0**-52)  # a sum of that many squares is rounded as often
     joint = np.sqrt(np.einsum("ij,ij->i", weights * norms, weights * norms))

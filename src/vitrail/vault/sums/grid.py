@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._types import Bools, Floats
-from ..rows.block import Arrays
+from ..rows.block import Arrays, Counted
 from ..rows.row_function import RowFunction, RowPass
 
 FLOAT_SLACK = 1 - 2.0**-40
@@ -35,6 +35,10 @@ FLOAT_SLACK = 1 - 2.0**-40
 
 FLOAT_CHECK_BITS = 26
 LARGEST_BITS = 31
+FINER_FOR_PERSONS = 2**8
+"""How much finer the grid is where a person may have many rows, each of which is rounded."""
+MOST_ROWS_OF_A_PERSON = 2**26
+"""Rows of somebody with more count zero: their square would not be exact, and their share is far below any cell."""
 _SUB_BLOCK_ELEMENTS = 48 * 1024  # keeps the temporaries of one step inside the second-level cache
 
 
@@ -47,10 +51,13 @@ class Grid:
     size: int
 
     @classmethod
-    def choose(cls, l2_bound: float, size: int, sigma: float, n_rows_public: int) -> Grid:
-        """The coarsest grid on which rounding is negligible against noise of standard deviation ``sigma``."""
-        against_noise = sigma / (10 * n_rows_public)
-        against_clip = l2_bound / (2**10 * math.sqrt(size))
+    def choose(cls, l2_bound: float, size: int, sigma: float, n_rows_public: int, finer: float = 1.0) -> Grid:
+        """The coarsest grid on which rounding is negligible against noise of standard deviation ``sigma``.
+
+        ``finer``: so many times finer than that, where it can be, because each of a person's rows is rounded.
+        """
+        against_noise = sigma / (10 * n_rows_public * finer)
+        against_clip = l2_bound / (2**10 * math.sqrt(size) * finer)
         finest = l2_bound / 2**LARGEST_BITS
         return cls(l2_bound, power_of_two_below(max(min(against_noise, against_clip), 2 * finest)), size)
 
@@ -88,7 +95,7 @@ def squared_norms(rows: Floats) -> Floats:
     return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
-def to_grid(contributions: Floats, grid: Grid) -> Floats:
+def to_grid(contributions: Floats, grid: Grid, among: Floats | None = None) -> Floats:
     """Clip rows to ``grid.l2_bound`` and round them to integers, held in float64, whose norms obey the limit exactly.
 
     Parameters
@@ -96,36 +103,54 @@ def to_grid(contributions: Floats, grid: Grid) -> Floats:
     contributions : array (rows, size)
         Anything a function returned: NaN and infinite rows become zero, every other row is clipped.
     grid : Grid
+    among : array (rows,), optional
+        Of how many rows of its person each is one. A row is then divided by that, and so is its bound: j rows of a person,
+        each with j^2 v.v <= floor((C/g)^2), sum to at most C/g (triangle inequality).
 
     Returns
     -------
     array (rows, size) of integers in float64
     """
+    if among is not None:
+        contributions = contributions / among[:, None]
     with np.errstate(all="ignore"):
         norms_squared = squared_norms(contributions)
-        shrink = grid.inner_norm / np.sqrt(norms_squared)
-        scale = np.where(norms_squared <= grid.l2_bound * grid.l2_bound, 1.0 / grid.step, shrink)
+        bound = grid.l2_bound if among is None else grid.l2_bound / among
+        shrink = _inner_norm(grid, among) / np.sqrt(norms_squared)
+        scale = np.where(norms_squared <= bound * bound, 1.0 / grid.step, shrink)
         cells: Floats = contributions * scale[:, None]
         np.rint(cells, out=cells)
         # a squared norm that overflowed says nothing about the direction: such rows are clipped the careful way too
-        broken = ~(_within_limit(cells, grid) & np.isfinite(norms_squared))
+        broken = ~(_within_limit(cells, grid, among) & np.isfinite(norms_squared))
     if broken.any():
-        cells[broken] = _repaired(contributions[broken], grid)
+        cells[broken] = _repaired(contributions[broken], grid, None if among is None else among[broken])
     return cells
 
 
-def _within_limit(cells: Floats, grid: Grid) -> Bools:
+def _inner_norm(grid: Grid, among: Floats | None) -> float | Floats:
+    """As ``grid.inner_norm``, for rows that have a share of the bound; 0 where that is less than a cell."""
+    if among is None:
+        return grid.inner_norm
+    return np.maximum(0.0, grid.l2_bound / (grid.step * among) * (1 - 2.0**-40) - math.sqrt(grid.size) / 2)
+
+
+def _within_limit(cells: Floats, grid: Grid, among: Floats | None) -> Bools:
     """Whether each row's integers obey the limit; False for anything that is not finite."""
     squares = squared_norms(cells)
+    if among is not None:  # whole numbers: exact below 2**53, and what is rounded above that does not fall below it
+        squares = np.where(among < MOST_ROWS_OF_A_PERSON, squares * (among * among), np.inf)
     if grid.checked_in_floats:
-        return squares <= float(grid.limit_squared)
+        return np.asarray(squares <= float(grid.limit_squared))
     # int64 cannot overflow below 2**63; rows far outside (or not finite) are refused on the float sum first.
     plausible = squares < 2.0**62.9
     whole = np.where(plausible[:, None], cells, 0.0).astype(np.int64)
-    return np.asarray(plausible & (np.einsum("ij,ij->i", whole, whole) <= grid.limit_squared))
+    whole_squares = np.einsum("ij,ij->i", whole, whole)
+    if among is not None:
+        whole_squares = whole_squares * np.where(plausible, among, 0.0).astype(np.int64) ** 2
+    return np.asarray(plausible & (whole_squares <= grid.limit_squared))
 
 
-def _repaired(contributions: Floats, grid: Grid) -> Floats:
+def _repaired(contributions: Floats, grid: Grid, among: Floats | None) -> Floats:
     """The few rows for which plain arithmetic overflowed, or rounding carried past the limit: scaled and rounded again."""
     rows = np.where(np.isfinite(contributions).all(axis=1, keepdims=True), contributions, 0.0)
     largest = np.abs(rows).max(axis=1)
@@ -133,9 +158,9 @@ def _repaired(contributions: Floats, grid: Grid) -> Floats:
         unit = rows / largest[:, None]
         unit = np.where(np.isfinite(unit), unit, 0.0)  # a row of zeros; and a subnormal largest entry can overflow here
         norm = np.sqrt(squared_norms(unit))
-        scale = np.where(norm > 0, np.minimum(largest / grid.step, grid.inner_norm / norm), 0.0)
+        scale = np.where(norm > 0, np.minimum(largest / grid.step, _inner_norm(grid, among) / norm), 0.0)
         cells = np.rint(unit * scale[:, None])
-    return np.where(_within_limit(cells, grid)[:, None], cells, 0.0)
+    return np.where(_within_limit(cells, grid, among)[:, None], cells, 0.0)
 
 
 def clip_rows(rows: Floats, bound: float) -> tuple[Floats, Bools]:
@@ -153,23 +178,23 @@ def clip_rows(rows: Floats, bound: float) -> tuple[Floats, Bools]:
     return np.where(finite[:, None], clipped, 0.0), finite
 
 
-def sum_on_grid(contributions: Floats, valid: Bools, grid: Grid) -> NDArray[np.int64]:
-    """The exact integer sum of the valid rows of one block, in cache-sized steps."""
+def sum_on_grid(contributions: Floats, counted: Counted, grid: Grid) -> NDArray[np.int64]:
+    """The exact integer sum of the rows of one block that count, in cache-sized steps."""
     rows, size = contributions.shape
     step = max(1, _SUB_BLOCK_ELEMENTS // max(1, size))
     total = np.zeros(size, dtype=np.int64)
     ones = np.ones(min(step, rows))
     for start in range(0, rows, step):
-        part = valid[start : start + step]
-        cells = to_grid(contributions[start : start + step], grid)
-        if not part.all():
-            cells[~part] = 0.0
+        part = counted[start : start + step]
+        cells = to_grid(contributions[start : start + step], grid, part.among)
+        if not part.valid.all():
+            cells[~part.valid] = 0.0
         # A product with ones is the fastest sum; entries below 2**32 and fewer than 2**16 rows make it exact in any order.
         total += (ones[: len(cells)] @ cells).astype(np.int64)
     return total
 
 
-Products = Callable[[Arrays, Bools], list[Floats]]
+Products = Callable[[Arrays, Counted], list[Floats]]
 _ADDS_THAT_FIT = 2**9  # 2**53 * 2**9 < 2**63
 
 
@@ -210,9 +235,9 @@ def exact_products(
     """The sums over all rows of ``products``, each exact for at most ``most_rows`` rows, as Python integers."""
     totals = [ExactTotal(shape) for shape in shapes]
 
-    def reduce(arrays: Arrays, valid: Bools) -> list[list[Floats]]:
-        pieces = [slice(start, start + most_rows) for start in range(0, len(valid), most_rows)]
-        return [products(tuple(array[piece] for array in arrays), valid[piece]) for piece in pieces]
+    def reduce(arrays: Arrays, counted: Counted) -> list[list[Floats]]:
+        pieces = [slice(start, start + most_rows) for start in range(0, len(counted.valid), most_rows)]
+        return [products(tuple(array[piece] for array in arrays), counted[piece]) for piece in pieces]
 
     def add(partial: list[list[Floats]]) -> None:
         for piece in partial:

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...accounting import FixedBlock, JsonValue
-from ...accounting.neighbours import check_unit_is_a_row
+from ...accounting.neighbours import check_unit_counts_once, is_exchange
 from ...errors import InvalidInput
 from ..noise.sampler import bernoulli, random_integer_below
 from ..questions.question import Answer
@@ -43,7 +43,7 @@ from ..questions.select import UNIFORM_BITS, drawn, selection_weights
 from .map_gradients import exact_responses, scores_of
 from .plan import COINS, MapTraining, check_paid
 from .row_vectors import PublicMatrices, training_vectors
-from .run import TrainedMaps, on_device, train_maps
+from .run import People, TrainedMaps, on_device, train_maps
 
 HELD_OUT_SHARE = 0.2
 ROWS_AT_ONCE = 1024
@@ -115,6 +115,7 @@ def trained(
     plan: MapTraining | MapChoice,
     features: NDArray[np.float32],
     labels: NDArray[np.int64],
+    people: People | None = None,
     *,
     device: str,
     neighbours: str,
@@ -122,9 +123,9 @@ def trained(
 ) -> Answer:
     """What a plan releases: trained maps, or the number of the chosen run. The caller has charged for it."""
     if isinstance(plan, MapChoice):
-        chosen = choose_run(plan, features, labels, device=device, neighbours=neighbours, advance=advance)
+        chosen = choose_run(plan, features, labels, people, device=device, neighbours=neighbours, advance=advance)
         return Answer(np.array([float(chosen)]))
-    result = train_maps(plan, *on_device(features, labels, device), advance=advance)
+    result = train_maps(plan, *on_device(features, labels, device), advance=advance, people=people)
     return Answer(result.maps.ravel(), {"maps": result.maps, "biases": result.biases})
 
 
@@ -132,24 +133,34 @@ def choose_run(
     choice: MapChoice,
     features: NDArray[np.float32],
     labels: NDArray[np.int64],
+    people: People | None = None,
     *,
     device: str = "cpu",
     neighbours: str = "add-remove",
     advance: Callable[[int], None] | None = None,
 ) -> int:
-    """The number of the chosen run. The rows are read here; the caller has charged for it, or holds the rows anyway."""
+    """The number of the chosen run. The rows are read here; the caller has charged for it, or holds the rows anyway.
+
+    Where rows carry their persons, the coin is a person's, and who is held out counts by one of their rows, drawn once.
+    """
     uniform = random_integer_below(1 << UNIFORM_BITS)
-    held_out = bernoulli(HELD_OUT_SHARE, len(features))
-    rows = on_device(np.ascontiguousarray(features[~held_out]), labels[~held_out], device)
-    features_out, labels_out = features[held_out], labels[held_out]
-    counts = [count_right(run, train_maps(run, *rows, advance=advance), features_out, labels_out) for run in choice.runs]
+    held_out = bernoulli(HELD_OUT_SHARE, len(features) if people is None else len(people.counts))
+    seen, judges, others = ~held_out, np.flatnonzero(held_out), None
+    if people is not None:
+        judges = people.one_row_each(judges)
+        seen, others = people.of_rows(seen)
+    rows = on_device(np.ascontiguousarray(features[seen]), labels[seen], device)
+    counts = [
+        count_right(run, train_maps(run, *rows, advance=advance, people=others), features[judges], labels[judges])
+        for run in choice.runs
+    ]
     return drawn(np.cumsum(choice_weights(counts, choice.epsilon, neighbours)), uniform)
 
 
 def choice_weights(counts: list[int], epsilon: float, neighbours: str) -> NDArray[np.object_]:
     """The odds of the exponential mechanism on counts, as integers: exp(epsilon count), or exp(epsilon count / 2)."""
-    check_unit_is_a_row(neighbours, COINS)
-    rate = 2 if neighbours == "add-remove" else 1
+    check_unit_counts_once(neighbours, COINS)
+    rate = 1 if is_exchange(neighbours) else 2
     return selection_weights(counts, rate * epsilon, 1)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ... import _checks
 from ...accounting import FixedBlock, JsonValue, block_epsilon, epsilon_of, mu_of, rounded_down, rounded_up
-from ...accounting.neighbours import check_unit_is_a_row
+from ...accounting.neighbours import check_unit_counts_once, kind_of, sensitivity_factor
 from ...errors import InvalidInput
 from ..questions.question import plain
 from .map_gradients import COPY_ROOM_BITS
@@ -191,7 +191,7 @@ COINS = "in private training every row enters by a coin of its own, which is pri
 
 def check_paid(event: FixedBlock, neighbours: str, what: str) -> None:
     """Refuse sums whose noise does not pay for the epsilon that the event says."""
-    check_unit_is_a_row(neighbours, COINS)
+    check_unit_counts_once(neighbours, COINS)
     cost = run_epsilon(event.noise_multiplier, event.sampling_rate, event.steps, event.delta, neighbours)
     if not cost <= event.epsilon:
         raise InvalidInput(
@@ -210,11 +210,11 @@ def run_epsilon(
     >>> round(run_epsilon(1.3, 500 / 60_000, 2400, 1e-5), 2)
     1.47
     """
-    check_unit_is_a_row(neighbours, COINS)
+    check_unit_counts_once(neighbours, COINS)
     if sampling_rate == 1:  # Gaussian sums that one row moves by the clip, or by twice as much where it is exchanged
-        distance = math.sqrt(steps) * (1 if neighbours == "add-remove" else 2)
+        distance = math.sqrt(steps) * sensitivity_factor(neighbours)
         return epsilon_of(distance / noise_multiplier * (1 + 1e-12), delta)
-    return block_epsilon(noise_multiplier, sampling_rate, steps, delta, neighbours)
+    return block_epsilon(noise_multiplier, sampling_rate, steps, delta, kind_of(neighbours))
 
 
 @cache
@@ -229,9 +229,9 @@ def noise_for(epsilon: float, delta: float, sampling_rate: float, steps: int, ne
     >>> run_epsilon(noise_for(2.0, 1e-5, 0.1, 300), 0.1, 300, 1e-5) <= 2.0
     True
     """
-    check_unit_is_a_row(neighbours, COINS)
+    check_unit_counts_once(neighbours, COINS)
     if sampling_rate == 1:
-        return math.sqrt(steps) * (1 if neighbours == "add-remove" else 2) / mu_of(epsilon, delta) * (1 + 1e-9)
+        return math.sqrt(steps) * sensitivity_factor(neighbours) / mu_of(epsilon, delta) * (1 + 1e-9)
     ratio = mu_of(epsilon, delta) / sampling_rate
     guess = max(0.3, 1 / math.sqrt(math.log1p(ratio**2 / steps)))
     target = math.log(epsilon)

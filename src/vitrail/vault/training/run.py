@@ -1,5 +1,10 @@
 """Private training of locally linear maps: a fixed block of noisy clipped sums, charged before a row is read.
 
+*Persons.* Where rows carry their persons (``rows.persons``), the coin is a person's, and whoever enters a step is there with
+one of their rows, drawn anew each time: on average the mean over their rows. Fix the draws of everybody else: what a step
+releases is then a mixture, over that row, of what it releases for a person with that row alone, and hockey-stick divergences
+are convex: it costs no more than the dearest row would.
+
 *What is released.* At every step each row enters with probability ``sampling_rate``, by a coin of its own; the rows
 that entered give their clipped gradients as integers (``map_gradients``: at most 2^B cells of clip / 2^B, whatever the
 row, and the same whatever the other rows are); the exact integer sum gets round(sigma Z) in every coordinate, sigma =
@@ -47,9 +52,9 @@ from numpy.typing import NDArray
 
 from ..._types import Floats
 from ...errors import InvalidInput
-from ..noise.sampler import bernoulli, rounded_gaussian, rounded_gaussian_from
+from ..noise.sampler import bernoulli, rounded_gaussian, rounded_gaussian_from, uniform_below
 from ..public_facts import PublicFacts
-from ..rows.row_function import counted_rows, in_order
+from ..rows.row_function import gathered, in_order
 from ..rows.sources import RowSource
 from .map_gradients import clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
 from .plan import MapTraining
@@ -57,6 +62,24 @@ from .row_vectors import Array, PublicMatrices, RunRows, TrainingRows, training_
 
 BLOCK_NUMBERS = 2**19
 """Responses that are held at once on the CPU, where they should stay in the cache; 2^7 times as many on an accelerator."""
+
+
+@dataclass(frozen=True)
+class People:
+    """Where each person's rows begin, and how many there are."""
+
+    starts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def one_row_each(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each of these people one of their rows. That its odds are equal up to 2^-53 is accuracy, not privacy."""
+        drawn = uniform_below(2**53, len(chosen)) * 2.0**-53
+        return np.asarray(self.starts[chosen] + (drawn * self.counts[chosen]).astype(np.int64))
+
+    def of_rows(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], People]:
+        """The rows of some people, as a mask of all rows, and these people among those rows alone."""
+        counts = self.counts[chosen]
+        return np.repeat(chosen, self.counts), People(np.cumsum(counts) - counts, counts)
 
 
 @dataclass(frozen=True)
@@ -74,6 +97,7 @@ def train_maps(
     *,
     advance: Callable[[int], None] | None = None,
     generator: np.random.Generator | None = None,
+    people: People | None = None,
 ) -> TrainedMaps:
     """Run it. The rows are read here; the caller has charged for it, or holds the rows anyway.
 
@@ -89,6 +113,8 @@ def train_maps(
         Told of every step.
     generator : numpy.random.Generator, optional
         To repeat a run that promises nothing. A private run draws from the operating system.
+    people : People, optional
+        Whose rows they are; without it every row is somebody of its own.
     """
     if generator is not None and training.private:
         raise InvalidInput(
@@ -97,7 +123,7 @@ def train_maps(
     matrices = PublicMatrices.of(training.projections, training.filters, features.shape[1])
     with np.errstate(all="ignore"):  # what overflows belongs to a row that counts zero
         rows = training_vectors(features, labels, training.n_classes, matrices, training.row_length)
-        weights = _Run(training, rows, generator).weights(advance)
+        weights = _Run(training, rows, generator, people).weights(advance)
     return TrainedMaps(matrices.back_to_features(weights[:, :, :-1]), np.ascontiguousarray(weights[:, :, -1]))
 
 
@@ -106,6 +132,7 @@ class _Run:
     training: MapTraining
     rows: RunRows
     generator: np.random.Generator | None = None
+    people: People | None = None
 
     def weights(self, advance: Callable[[int], None] | None) -> Floats:
         """Adam on noisy sums; the average of the last part of the way. Shape (M, K, W), the biases last."""
@@ -139,7 +166,7 @@ class _Run:
             )
         sigma_cells = plan.noise_multiplier * 2.0**plan.cell_bits
         device = None if isinstance(self.rows.features, np.ndarray) else self.rows.features.device
-        return private_draws(n_rows, plan.sampling_rate, sigma_cells, size, plan.steps, device=device)
+        return private_draws(n_rows, plan.sampling_rate, sigma_cells, size, plan.steps, device=device, people=self.people)
 
     def noisy_sum(self, weights: Array, draws: StepDraws) -> Array:
         """The clipped sum over the rows that entered, with its noise; without privacy, the sum as it is."""
@@ -217,7 +244,14 @@ class StepDraws:
 
 
 def private_draws(
-    n_rows: int, rate: float, sigma_cells: float, size: int, steps: int, *, device: Any = None
+    n_rows: int,
+    rate: float,
+    sigma_cells: float,
+    size: int,
+    steps: int,
+    *,
+    device: Any = None,
+    people: People | None = None,
 ) -> Iterator[StepDraws]:
     """The draws of a private run, step by step, made a few steps ahead.
 
@@ -231,9 +265,14 @@ def private_draws(
         Numbers in a sum; how many sums.
     device : torch.device, optional
         Where the noise is wanted; NumPy arrays if not given.
+    people : People, optional
+        Who tosses a coin instead, and enters with one row.
     """
 
     def entering() -> NDArray[np.int64] | None:
+        if people is not None:
+            everybody = len(people.counts)
+            return people.one_row_each(np.flatnonzero(bernoulli(rate, everybody)) if rate < 1 else np.arange(everybody))
         return None if rate == 1 else np.flatnonzero(bernoulli(rate, n_rows))
 
     if device is None:
@@ -278,19 +317,20 @@ def check_device(device: object) -> str:
     return device
 
 
-def training_rows(source: RowSource, facts: PublicFacts) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Features and classes of private rows, for ``train_maps`` and nobody else.
+def training_rows(source: RowSource, facts: PublicFacts) -> tuple[NDArray[np.float32], NDArray[np.int64], People | None]:
+    """Features and classes of private rows, and whose they are, for ``train_maps`` and nobody else.
 
     Rows that the schema lets count zero are left out: a row more or less is a row more or less here too.
     """
     assert facts.target is not None
     column = facts.schema.column_index(facts.target)
-    features, labels = [np.empty((0, facts.feature_schema.n_features), np.float32)], [np.empty(0, np.int64)]
-    for raw in counted_rows(source, facts):
-        encoded, _ = facts.feature_schema.features(np.ascontiguousarray(np.delete(raw, column, axis=1)))
-        features.append(encoded.astype(np.float32))
-        labels.append(raw[:, column].astype(np.int64))
-    return np.concatenate(features), np.concatenate(labels)
+    raw, starts = gathered(source, facts)
+    features = np.empty((len(raw), facts.feature_schema.n_features), np.float32)
+    for start in range(0, len(raw), 4096):
+        some = slice(start, start + 4096)
+        features[some], _ = facts.feature_schema.features(np.ascontiguousarray(np.delete(raw[some], column, axis=1)))
+    people = None if starts is None else People(starts, np.diff(starts, append=len(raw)))
+    return features, raw[:, column].astype(np.int64), people
 
 
 def _spread_integers(shape: tuple[int, int]) -> NDArray[np.int64]:
