@@ -59,7 +59,7 @@ def walk(rows, relation, who=None):
     """A walk over rows; ``who`` names whose each is."""
     raw = np.array(rows, dtype=np.float64).reshape(-1, 2)
     about, frame = facts(relation), {"x": raw[:, 0], "y": raw[:, 1]}
-    source = open_persons(frame | {"who": who}, PLANE, None if who is None else "who")
+    source = open_persons(frame | ({} if who is None else {"who": who}), PLANE, None if who is None else "who")
     return RowPass(source, about, Predictions(about))
 
 

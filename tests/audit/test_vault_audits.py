@@ -7,6 +7,8 @@ is larger than it has to be would show as well. How much an adversary who learns
 half, and the planted bugs, are on planted noise.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -214,8 +216,8 @@ def test_a_missing_clip_is_caught(monkeypatch):
     caught(vt.BoundedSum(lambda block: block.features * 3, size=1, l2_bound=1.0))
 
 
-def unclipped_sum(contributions, valid, grid):
-    return np.rint(contributions[valid] / grid.step).astype(np.int64).sum(axis=0)
+def unclipped_sum(contributions, counted, grid):
+    return np.rint(contributions[counted.valid] / grid.step).astype(np.int64).sum(axis=0)
 
 
 @pytest.mark.usefixtures("planted_noise")
@@ -266,8 +268,8 @@ def test_padding_that_counts_is_caught(monkeypatch):
     """Blocks of two: with the padding counted, one row brings a filler along."""
     real = bounded_sum.sum_on_grid
 
-    def everything(contributions, valid, grid):
-        return real(contributions, np.ones_like(valid), grid)
+    def everything(contributions, counted, grid):
+        return real(contributions, replace(counted, valid=np.ones_like(counted.valid)), grid)
 
     monkeypatch.setattr(bounded_sum, "sum_on_grid", everything)
     caught(vt.BoundedSum(lambda block: np.ones((len(block), 1)), size=1, l2_bound=1.0))

@@ -123,7 +123,9 @@ def test_a_mistyped_file_gets_a_suggestion(run, files: Path) -> None:  # type: i
 
 def test_the_budget_of_one_account_of_several(run, files: Path) -> None:  # type: ignore[no-untyped-def]
     ask(run, "--epsilon", 0.3)
-    ask(run, "--epsilon", 0.2, "--name", "others")
+    refused = run(*ASK, "--epsilon", 0.2, "--name", "others", "-o", "r.html")
+    assert "would be a second budget for them" in refused.err
+    ask(run, "--epsilon", 0.2, "--name", "others", "--account", "others")
     assert run("budget", "l.db").out.count("Account ") == 2
     one = run("budget", "sqlite:///l.db", "--account", "others").out
     assert "Account 'others'" in one

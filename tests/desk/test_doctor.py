@@ -227,5 +227,11 @@ def test_people_of_every_kind_of_name_are_counted():
         assert "and 10 at most. 1 of them" in told(found, "who")
         assert "2 times the mu" in told(found, "who")
         assert ("5 rows (25.0 %) hold no name" in told(found, "who")) == (not isinstance(names, np.ndarray))
-    large = {"who": np.array([2**60, 2**60 + 1] * 10), "x": [0.5] * 20}
-    assert "20 rows (100.0 %) hold numbers above 2^53" in told(vt.doctor(data, rows=large, person="who"), "who")
+    large = np.array([2**60, 2**60 + 1] * 10)
+    exact, rounded = (
+        told(vt.doctor(data, rows={"who": names, "x": [0.5] * 20}, person="who"), "who")
+        for names in (large, large.astype(float))
+    )
+    assert "2 people have" in exact
+    assert "above 2^53" not in exact
+    assert "20 rows (100.0 %) hold numbers above 2^53" in rounded

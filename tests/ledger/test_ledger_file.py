@@ -77,7 +77,7 @@ def test_no_folder_is_made(tmp_path):
 def test_another_file_is_not_taken_for_a_ledger(tmp_path):
     path = tmp_path / "notes.db"
     path.write_text("not a database, but long enough to be taken for one" * 100)
-    with pytest.raises(LedgerError, match="file is not a database"):
+    with pytest.raises(LedgerError, match="is no ledger"):
         open_ledger(path)
 
 

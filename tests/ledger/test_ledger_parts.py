@@ -194,7 +194,7 @@ def test_a_partition_keeps_its_name_and_count(adult):
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove, up to 2 rows per person"])
 def test_accounts_of_exchanged_rows_or_of_persons_have_no_parts(adult, relation):
     adult.open_account("exchange", BUDGET, relation)
-    with pytest.raises(LedgerError, match="under 'add-remove' of single rows only"):
+    with pytest.raises(LedgerError, match="under 'add-remove' only"):
         adult.charge("exchange", analyst="alice", event=of_units(5), question={}, key=None, part=third(0))
     assert adult.statement("exchange").n_questions == 0
 

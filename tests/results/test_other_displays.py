@@ -11,11 +11,24 @@ import shap
 from interpret.api.base import ExplanationMixin
 from interpret.visual import _interactive
 from sklearn.inspection import PartialDependenceDisplay
-from stored_examples import ATTRIBUTION, CURVE, EFFECTS, LEVELS, MEAN_REASONS, PRIVATE_ROWS, RANKING, REPORT, SURFACE
+from stored_examples import (
+    ALE,
+    ATTRIBUTION,
+    CURVE,
+    EFFECTS,
+    FLOAT_SURFACE,
+    LEVELS,
+    MEAN_REASONS,
+    PRIVATE_ROWS,
+    RANKING,
+    REPORT,
+    SURFACE,
+)
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
 
+PAID = {"guarantee": RANKING.guarantee, "cost": RANKING.cost}
 BANDED_LEVELS = replace(LEVELS, std=np.array([0.1, 0.2]), lower=None, upper=None)
 BOTH_NUMBERS = replace(
     SURFACE,
@@ -87,6 +100,35 @@ def test_levels_are_bars_with_error_bars(tmp_path):
     assert drawn(display.figure_, tmp_path) > 10
 
 
+@pytest.mark.parametrize("levels", [(3, 1, 2), (2.5, 0.5, 1.0), ("b", "a", "c")], ids=str)
+def test_levels_that_are_numbers_have_their_names_below_and_their_bands_above(levels):
+    """As numbers they would be places on the axis, and the bands of others would stand over them."""
+    curve = vt.Curve("grade", "any curve", levels, np.array([0.2, 0.5, 0.1]), std=np.full(3, 0.05), categorical=True, **PAID)
+    display = curve.to_sklearn().plot()
+    (axes,) = display.axes_.ravel()
+    assert [text.get_text() for text in axes.get_xticklabels()] == [str(level) for level in levels]
+    bars, errors = axes.containers
+    middles = [bar.get_x() + bar.get_width() / 2 for bar in bars]
+    stems = [np.asarray(stem)[:, 0] for stem in errors.lines[2][0].get_segments()]
+    assert np.allclose(stems, np.array(middles)[:, None])
+
+
+def test_an_axis_says_what_the_curve_is_of():
+    """scikit-learn writes "Partial dependence" beside every curve."""
+    labels = [made.to_sklearn().plot().axes_.ravel()[0].get_ylabel() for made in (CURVE, ALE)]
+    assert labels == ["Partial dependence", "Any curve"]
+
+
+def test_curves_of_a_display_have_one_scale_that_holds_all_bands():
+    pair = vt.Effects({"age": CURVE, "sex": BANDED_LEVELS}, EFFECTS.marginals, **PAID)
+    first, second = pair.to_sklearn().plot().axes_.ravel()
+    assert first.get_ylim() == second.get_ylim()
+    low, high = first.get_ylim()
+    assert low < BANDED_LEVELS.lower.min() < BANDED_LEVELS.upper.max() < high
+    narrow = pair.to_sklearn().plot(pdp_lim={1: (0.0, 0.2)}).axes_.ravel()
+    assert narrow[1].get_ylim()[1] < BANDED_LEVELS.upper.max()
+
+
 def test_effects_are_one_display_of_curves_and_surfaces(tmp_path):
     display = EFFECTS.to_sklearn()
     assert display.feature_names == ["age", "sex"]
@@ -140,6 +182,58 @@ def test_shap_draws_several_points_as_a_swarm(tmp_path):
         method="shapley",
     )
     shap.plots.beeswarm(many.to_shap(), show=False)
+    assert drawn(plt.gcf(), tmp_path) > 10
+
+
+COLUMNS = ("age", "sex", "smoker", "grade", "never")
+POINTS = tuple(
+    {
+        "age": None if row % 5 == 0 else 100 - row,
+        "sex": None if row % 7 == 3 else "fm"[row % 2],
+        "smoker": bool(row % 3),
+        "grade": row % 3,
+        "never": None,
+    }
+    for row in range(20)
+)
+
+
+@pytest.fixture(scope="module")
+def incomplete():
+    """Reasons of points with missing values, levels and truths."""
+    values = np.random.default_rng(0).normal(size=(20, 5))
+    bands = {"lower": values - 0.4, "upper": values + 0.2}
+    known = {"columns": COLUMNS, "points": POINTS, "method": "shapley"}
+    return vt.Attribution(values=values, base_values=np.zeros(20), outputs=values.sum(axis=1), **known, **bands, **PAID)
+
+
+def test_shap_gets_missing_values_as_such_and_levels_as_texts(incomplete):
+    made = incomplete.to_shap()
+    ages = np.array([np.nan if point["age"] is None else point["age"] for point in POINTS])
+    assert np.array_equal(made[:, "age"].data, ages, equal_nan=True)
+    assert made[:, "sex"].display_data[:4].tolist() == ["f", "m", "f", "missing"]
+    assert made[:, "sex"].data[:4].tolist() == [0, 1, 0, 2]
+    assert made[:, "smoker"].display_data[:2].tolist() == ["False", "True"]
+    assert made[:, "grade"].data[:3].tolist() == made[:, "grade"].display_data[:3].tolist() == [0, 1, 2]
+    assert set(made[:, "never"].display_data) == {"missing"}
+
+
+@pytest.mark.parametrize(
+    "plot",
+    [
+        lambda made, **show: shap.plots.waterfall(made[0], **show),
+        lambda made, **show: shap.plots.bar(made[0], **show),
+        lambda made, **show: shap.plots.force(made[0], matplotlib=True, **show),
+        shap.plots.bar,
+        shap.plots.beeswarm,
+        *(lambda made, name=name, **show: shap.plots.scatter(made[:, name], **show) for name in ("age", "sex", "smoker")),
+    ],
+    ids=["waterfall", "bar of one", "force", "bar", "beeswarm", "numbers", "levels", "truths"],
+)
+def test_shap_draws_points_with_missing_values(plot, incomplete, tmp_path):
+    import matplotlib.pyplot as plt
+
+    plot(incomplete.to_shap(), show=False)
     assert drawn(plt.gcf(), tmp_path) > 10
 
 
@@ -210,6 +304,33 @@ def test_interprets_own_show_renders_them(monkeypatch):
     interpret.show(EFFECTS.to_interpret(), key=1)
     assert [name for name, _ in shown.rendered] == [RANKING.kind, "partial dependence"]
     assert all(len(figure.data) for _, figure in shown.rendered)
+
+
+@pytest.mark.parametrize(
+    "result", [CURVE, BANDED_LEVELS, SURFACE, ATTRIBUTION[:1]], ids=["curve", "levels", "surface", "point"]
+)
+def test_a_single_picture_is_drawn_without_a_key(result):
+    """``preserve`` asks for none if not told, and writes nothing where nothing comes; ``show`` has it on its first page."""
+    made = result.to_interpret()
+    assert made.data() is None
+    assert made.visualize().to_json() == made.visualize(0).to_json()
+    assert EFFECTS.to_interpret().visualize() is None
+
+
+def test_interpret_draws_both_ends_of_a_band_around_levels():
+    uneven = replace(BANDED_LEVELS, std=None, lower=BANDED_LEVELS.y - 0.3, upper=BANDED_LEVELS.y + 0.1)
+    bars = uneven.to_interpret().visualize(0).data[0]
+    assert np.allclose(bars.error_y.array, 0.1)
+    assert np.allclose(bars.error_y.arrayminus, 0.3)
+    assert not bars.error_y.symmetric
+
+
+def test_a_surface_has_its_own_names_and_levels_on_its_axes():
+    figure = replace(FLOAT_SURFACE, names=("R & D", "b")).to_interpret().visualize(0)
+    assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("R & D", "b")
+    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "category"
+    mixed = SURFACE.to_interpret().visualize(0)
+    assert (mixed.layout.xaxis.type, mixed.layout.yaxis.type) == (None, "category")
 
 
 def test_what_interpret_has_no_word_for_is_refused():

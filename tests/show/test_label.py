@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import vitrail as vt
 from vitrail.accounting import Basis, Cost
 from vitrail.errors import InvalidInput
 from vitrail.show.croissant import CONTEXT
+from vitrail.show.label import PrivacyLabel
 from vitrail.show.label_words import FOR_THE_OWNER, NEIGHBOURS, QUESTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -152,9 +154,116 @@ def test_croissant_knows_every_term_and_describes_the_file(rows, tmp_path):
     assert json.loads(json.dumps(made, allow_nan=False)) == made
 
 
+ODD_NAMES = ("net pay", "net_pay", "a/b", "a:b", "..", "été")
+OWNER = {
+    "license": "https://spdx.org/licenses/CC-BY-4.0",
+    "url": "https://example.org/people",
+    "creator": "The Office",
+    "date-published": "2026-01-31",
+    "version": "1.0.0",
+    "citation": "The Office: People.",
+}
+
+
+@pytest.fixture(scope="module")
+def odd_rows():
+    """Rows whose columns have names that are no identifiers."""
+    schema = vt.Schema({name: vt.Categorical(["01", "NA"]) for name in ODD_NAMES})
+    taken = {name: np.array(["01", "NA"] * 100) for name in ODD_NAMES}
+    data = vt.PrivateData(taken, schema, name="odd", n_rows_public=200, budget=vt.Budget(9, 1e-6), ledger="memory")
+    return vt.private_rows(data, epsilon=4.0)
+
+
+def test_identifiers_of_croissant_have_no_blanks_and_no_twins(odd_rows, tmp_path):
+    """Croissant's loader refuses both, and reads dots and slashes as steps from one address to another."""
+    made = vt.privacy_label(odd_rows).to_json_ld(odd_rows.write(tmp_path / "my rows.csv", 5))
+    (file,), (records,) = made["distribution"], made["recordSet"]
+    assert (file["@id"], file["name"], file["contentUrl"]) == ("my_rows.csv", "my rows.csv", "my rows.csv")
+    ids = [one["@id"].removeprefix("rows/") for one in records["field"]]
+    assert ids == ["net_pay", "net_pay_2", "a_b", "a_b_2", "_", "été"]
+    assert tuple(one["name"] for one in records["field"]) == ODD_NAMES
+    assert {one["source"]["fileObject"]["@id"] for one in records["field"]} == {file["@id"]}
+
+
+def test_the_context_is_croissants_own():
+    """Its loader warns where a key of its context is missing."""
+    assert {"equivalentProperty", "samplingRate", "citeAs", "dataType", "recordSet", "rai"} <= CONTEXT.keys()
+
+
+def test_what_croissant_asks_of_the_owner_is_answered_by_the_owner(data, rows):
+    made = vt.privacy_label(rows, answers=OWNER).to_json_ld()
+    terms = ("license", "url", "creator", "datePublished", "version", "citeAs")
+    words = [made[term] for term in terms]
+    assert words == [
+        OWNER["license"],
+        OWNER["url"],
+        {"@type": "sc:Organization", "name": "The Office"},
+        *[*OWNER.values()][3:],
+    ]
+    assert undefined(made) == set()
+    alone = vt.privacy_label(rows).to_json_ld()
+    assert not alone.keys() & set(terms)
+    assert vt.privacy_label(data.budget).to_json_ld()["datePublished"] == data.budget.entries[-1].time_utc[:10]
+    assert "datePublished" in vt.privacy_label(rows, bill=data.budget.bill()).to_json_ld()
+
+
+def test_columns_are_told_in_the_words_of_their_declaration():
+    schema = vt.Schema(
+        {
+            "pay": vt.Numeric(0, 9, label="Net pay", unit="EUR", description="after tax"),
+            "since": vt.Numeric("2000-01-01", "2000-01-31", date=True),
+        }
+    )
+    promise = vt.Guarantee.of_mu(0.2, 1e-6)
+    pay, since = PrivacyLabel("Rows", promise, schema=schema).to_json_ld()["variableMeasured"]
+    told = {"alternateName": "Net pay", "unitText": "EUR", "description": "after tax: a number between 0.0 and 9.0"}
+    assert pay == pay | told
+    assert since == since | {"unitText": "days since 1970-01-01", "minValue": 10957}
+    assert "alternateName" not in since
+
+
+@pytest.mark.parametrize(
+    ("relation", "unit"),
+    [
+        ("replace-one", {"dp:unitOfPrivacy": "row", "dp:mostRowsPerUnit": 1}),
+        ("add-remove, up to 3 rows per person", {"dp:unitOfPrivacy": "person", "dp:mostRowsPerUnit": 3}),
+        ("add-remove, all rows of a person", {"dp:unitOfPrivacy": "person"}),
+    ],
+)
+def test_the_unit_of_a_label_is_that_of_the_promise(relation, unit):
+    label = PrivacyLabel("Rows", replace(vt.Guarantee.of_mu(0.2, 1e-6), neighbours=relation), n_rows_public=900)
+    terms = label.to_json_ld()["dp:label"]
+    assert {name: terms[name] for name in terms if "Unit" in name or "unit" in name} == unit
+    assert ("rows of a person" in answers(label, "neighbours")[0]) == (unit["dp:unitOfPrivacy"] == "person")
+    assert answers(label, "public")[0] == f"Declared: 900 {'rows' if 'dp:mostRowsPerUnit' in unit else 'people'}."
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_croissants_own_loader_reads_the_label_and_the_rows(data, rows, odd_rows, ending, tmp_path):
+    mlcroissant = pytest.importorskip("mlcroissant")
+
+    def loaded(content):
+        (tmp_path / "label.jsonld").write_text(json.dumps(content))
+        return mlcroissant.Dataset(jsonld=tmp_path / "label.jsonld")
+
+    for number, made in enumerate((rows, odd_rows)):
+        path = made.write(tmp_path / f"rows {number}.{ending}", 30)
+        described = loaded(vt.privacy_label(made, answers=OWNER).to_json_ld(path))
+        assert described.metadata.ctx.issues.warnings == set()
+        records, fields = list(described.records("rows")), described.metadata.record_sets[0].fields
+        drawn = made.to_arrow(30).to_pylist()
+        for field in fields:
+            read, there = [one[field.id] for one in records], [line[field.name] for line in drawn]
+            if made is rows or ending == "parquet":  # pandas makes 1 of "01" and nothing of "NA" in a CSV file
+                assert read == [value.encode() if isinstance(value, str) else value for value in there]
+    warnings = loaded(vt.privacy_label(data.budget).to_json_ld()).metadata.ctx.issues.warnings
+    assert {re.search(r"(citeAs|license|version)", warning)[0] for warning in warnings} == {"citeAs", "license", "version"}
+
+
 SCHEMA_ORG = {
     *("name", "description", "datePublished", "variableMeasured", "distribution", "minValue", "maxValue"),
-    *("contentUrl", "contentSize", "encodingFormat", "sha256"),
+    *("contentUrl", "contentSize", "encodingFormat", "sha256", "alternateName", "unitText"),
+    *("license", "url", "creator", "version"),
 }
 """Terms of schema.org that are used; ``@vocab`` stands for it."""
 

@@ -138,8 +138,8 @@ def test_a_crash_in_the_pass_leaves_the_charge(monkeypatch, question_of):
 
 
 @pytest.mark.parametrize("key", [None, "named"])
-def test_a_file_that_is_gone_is_noticed_before_the_charge_unless_a_release_may_be_stored(tmp_path, key):
-    """Looking at a file's name is no look at rows. A question with a key is charged or replayed before files matter."""
+def test_a_file_that_is_gone_is_noticed_before_the_charge(tmp_path, key):
+    """Looking at a file's name is no look at rows."""
     pq = pytest.importorskip("pyarrow.parquet")
     pa = pytest.importorskip("pyarrow")
     path = tmp_path / "rows.parquet"
@@ -147,10 +147,9 @@ def test_a_file_that_is_gone_is_noticed_before_the_charge_unless_a_release_may_b
     data = vt.PrivateData(path, UNIT, name="file", n_rows_public=40, budget=vt.Budget(9, 1e-6))
     path.unlink()
     question = vt.BoundedSum(features, 1, 1.0, key=key)
-    cost = data.quote(question, mu=0.5).cost
-    with pytest.raises(InvalidInput if key is None else Unanswered):
+    with pytest.raises(InvalidInput, match="is gone"):
         data.ask(question, mu=0.5)
-    assert data.budget.spent.pico_mu_squared == (cost.pico_mu_squared if key else 0)
+    assert data.budget.spent.pico_mu_squared == 0
 
 
 def test_quotes_and_refusals_do_not_open_the_file(tmp_path, monkeypatch):

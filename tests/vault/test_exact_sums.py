@@ -72,8 +72,8 @@ def test_padding_never_counts(walk, indexed):
 @pytest.mark.parametrize("block_rows", [1, 5, 4096])
 def test_a_poisson_sample_is_made_of_whole_rows_each_at_most_once(walk, indexed, rate, block_rows):
     rows, _ = indexed
-    source = walk(rows(range(900))).source
-    chunks = list(_Sample(source, rate).chunks(block_rows))
+    walked = walk(rows(range(900)))
+    chunks = list(_Sample(walked.source, walked.facts, rate).chunks(block_rows))
     assert all(len(chunk) == block_rows for chunk in chunks[:-1])
     taken = np.concatenate([np.empty((0, 1)), *chunks])[:, 0]
     assert np.array_equal(taken, np.unique(taken))
@@ -83,8 +83,8 @@ def test_a_poisson_sample_is_made_of_whole_rows_each_at_most_once(walk, indexed,
 
 def test_a_sample_larger_than_a_chunk_of_the_source_is_cut_into_whole_blocks(walk, indexed):
     rows, _ = indexed
-    source = walk(rows(np.arange(10_000) % 1000)).source
-    sizes = [len(chunk) for chunk in _Sample(source, 0.9).chunks(64)]
+    walked = walk(rows(np.arange(10_000) % 1000))
+    sizes = [len(chunk) for chunk in _Sample(walked.source, walked.facts, 0.9).chunks(64)]
     assert set(sizes[:-1]) == {64}
     fewest, most = count_bounds(10_000, 0.9)
     assert fewest <= sum(sizes) <= most

@@ -202,7 +202,8 @@ def test_many_queries_sum_what_rational_arithmetic_says(walk, indexed, configura
         d = [[a - b for a, b in zip(cells, z[min(q, len(z) - 1)], strict=True)] for q in range(question.queries)]
         squares = np.array([[float(sum(x * x for x in row)) for row in (d if question.centres is not None else d[:1])]])
         given_weights = w[i : i + 1, : question.queries] if question.row_weights else np.zeros((1, 0))
-        found = product._integer_weights(squares, np.array([float(y_cell)]) if question.cross else None, given_weights)[0]
+        y_cells = np.array([float(y_cell)]) if question.cross else None
+        found = product._integer_weights(squares, y_cells, given_weights, None)[0]
         for q in range(question.queries):
             weight = int(found[q])
             check_integer_weight(question, product, d[q], y_cell, w[i, q] if question.row_weights else 1.0, weight)

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from vitrail.vault.rows.block import Counted
 from vitrail.vault.sums.grid import Grid, power_of_two_below, sum_on_grid, to_grid
 
 BELOW_ROOT_3 = 1.7320508075688772
@@ -91,11 +92,11 @@ def test_every_row_obeys_the_bound_in_exact_integers_and_lies_where_it_should(ca
 def test_adding_or_removing_any_row_moves_the_sum_by_at_most_the_bound(case, random):
     grid, rows = case
     valid = np.array([random.random() < 0.8 for _ in rows])
-    total = sum_on_grid(rows, valid, grid)
+    total = sum_on_grid(rows, Counted(valid), grid)
     limit = (Fraction(grid.l2_bound) / Fraction(grid.step)) ** 2
     for left_out in range(len(rows)):
         others = np.arange(len(rows)) != left_out
-        moved = [int(x) for x in total - sum_on_grid(rows[others], valid[others], grid)]
+        moved = [int(x) for x in total - sum_on_grid(rows[others], Counted(valid[others]), grid)]
         assert sum(x * x for x in moved) <= limit
         if not valid[left_out]:
             assert not any(moved)
@@ -152,7 +153,7 @@ def test_sums_are_exact_across_steps_and_on_both_sides_of_the_float_check(bits, 
     for row, counts in zip(contributions, valid, strict=True):
         if counts:
             oracle = [total + int(x) for total, x in zip(oracle, to_grid(row[None], grid)[0], strict=True)]
-    assert sum_on_grid(contributions, valid, grid).tolist() == oracle
+    assert sum_on_grid(contributions, Counted(valid), grid).tolist() == oracle
 
 
 @settings(max_examples=200, deadline=None)

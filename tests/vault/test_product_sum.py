@@ -12,6 +12,7 @@ from error_rates import CONFIDENCE, planted_noise
 from vitrail.errors import InvalidInput
 from vitrail.vault import rehearse
 from vitrail.vault.public_facts import PublicFacts
+from vitrail.vault.rows.block import Counted
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.rows.sources import open_rows
@@ -48,7 +49,7 @@ def fine_products(asked: vt.ProductSum, row: np.ndarray) -> list[tuple[np.ndarra
     plan = asked.plan(1.0, facts)
     block = vt.Block(np.asarray(row, dtype=float).reshape(1, -1), facts, lambda *_: np.zeros(1))
     arrays = tuple(np.ascontiguousarray(part) for part in vectors(block))
-    products = plan._products(arrays, np.ones(1, dtype=bool))
+    products = plan._products(arrays, Counted(np.ones(1, dtype=bool)))
     return [(p, left.step * right.step) for p, (left, right) in zip(products, plan.grids, strict=True)]
 
 

@@ -5,6 +5,12 @@ what was charged, so the event is never kinder than the bill; a selection, for w
 by its price as well. Where the sum was over a random sample of the rows (Poisson, by coins of its own), the event is sampled
 too; our own bill asks for the whole price. *A training run* is what its fixed block says: Poisson-sampled Gaussian sums.
 
+*A choice among training runs* is more than those sums: rows that were held out were never in them, and decide by an
+exponential mechanism (``vault.training.choice``), whose losses reach its epsilon far more often than delta. It is stated by
+what was proven and charged, as the worst mechanism that is (epsilon, delta)-DP: randomised response at epsilon, and with
+probability delta everything (Kairouz, Oh & Viswanath 2015). A discrete Laplace of sensitivity 1 is that response where rows
+come and go, for which dp-accounting takes no other.
+
 *Neighbours.* An accountant for ``REPLACE_ONE`` takes a noise multiplier relative to what one row adds, and knows itself that
 an exchange moves a sum twice as far. Our prices are of the exchange, so the multiplier is 2/mu there, and samples are not
 counted: what a row adds is not in the price. Where a person has several rows, "one" is a person: prices are of all of its
@@ -15,11 +21,12 @@ questions have an order: the part with the largest sum of squares is at least as
 counted. Training runs have none, so of each kind (noise and sampling rate) the most steps of any part are taken. Both bound
 every row's own composition (``accounting.cost``), and so does what they compose to.
 
-Test: tests/ledger/test_dp_events.py compares with the accountant itself.
+Tests: tests/ledger/test_dp_events.py and tests/cli/test_export_commands.py compare with the accountant itself.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,7 +36,7 @@ from typing import Any
 from ..errors import InvalidInput
 from .cost import Cost, JsonValue, Spending
 from .gdp import epsilon_of
-from .neighbours import Neighbours, kind_of
+from .neighbours import Neighbours, is_exchange, kind_of
 
 FORMAT = "vitrail-dp-events/1"
 RELATIONS: dict[str, str] = {"add-remove": "ADD_OR_REMOVE_ONE", "replace-one": "REPLACE_ONE"}
@@ -39,8 +46,15 @@ _FIELDS = {
     "SelfComposedDpEvent": ("event", "count"),
     "PoissonSampledDpEvent": ("sampling_probability", "event"),
     "GaussianDpEvent": ("noise_multiplier",),
+    "LaplaceDpEvent": ("noise_multiplier",),
+    "DiscreteLaplaceDpEvent": ("noise_parameter", "sensitivity"),
+    "RandomizedResponseDpEvent": ("noise_parameter", "num_buckets"),
 }
 """The events that are written, and what each is made of; anything else is refused."""
+CHOICE = "map choice"
+"""How ``DpCharge.question`` words a choice among training runs."""
+_NO_NOISE, _MANY_BUCKETS = 1 / 80, 10**30
+"""Who sees a result with so little noise, or one of so many buckets, knows the input: losses beyond epsilon = 20."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +99,23 @@ class DpCharge:
         return self.mechanism == "fixed-block"
 
     @property
+    def is_choice(self) -> bool:
+        """Whether it was a choice among training runs, of which the sums are a part only."""
+        return self.is_block and self.question == CHOICE
+
+    @property
     def key(self) -> tuple[str, int] | None:
         """Partition and part; None for the whole data."""
         return None if self.partition is None or self.part is None else (self.partition, self.part)
 
-    def event(self, *, sampled: bool = True) -> dict[str, JsonValue]:
+    def event(self, *, sampled: bool = True, exchanged: bool = False) -> dict[str, JsonValue]:
         """As dp-accounting names it: kinds and parameters; a question without its sampling if that is not counted."""
+        if self.is_choice:
+            return _worst_event(self.cost.block_epsilon, self.cost.block_delta, exchanged=exchanged)
         made: dict[str, JsonValue] = {"kind": "GaussianDpEvent", "noise_multiplier": self.noise_multiplier}
         if self.sampling_rate < 1 and sampled:
-            made = {"kind": "PoissonSampledDpEvent", "sampling_probability": self.sampling_rate, "event": made}
-        return made if self.steps == 1 else {"kind": "SelfComposedDpEvent", "event": made, "count": self.steps}
+            made = _sampled(self.sampling_rate, made)
+        return _repeated(made, self.steps)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Plain JSON values, for programs that know nothing of dp-accounting; the price as mu, or as (epsilon, delta)."""
@@ -173,7 +194,8 @@ class DpEvents:
         return {"kind": "ComposedDpEvent", "events": [*self._events()]}
 
     def _events(self) -> Iterator[JsonValue]:
-        yield from (charge.event() for charge in self.charges if charge.key is None)
+        exchanged = is_exchange(self.neighbours)
+        yield from (charge.event(exchanged=exchanged) for charge in self.charges if charge.key is None)
         for partition in dict.fromkeys(charge.partition for charge in self.charges if charge.key is not None):
             parts: dict[int, list[DpCharge]] = {}
             for charge in self.charges:
@@ -182,7 +204,7 @@ class DpEvents:
             questions = [[charge for charge in charges if not charge.is_block] for charges in parts.values()]
             dearest = max(questions, key=lambda charges: sum(charge.cost.pico_mu_squared for charge in charges))
             yield from (charge.event(sampled=False) for charge in dearest)
-            yield from _most_steps(parts)
+            yield from _most_steps(parts, exchanged=exchanged)
 
     def to_dp_accounting(self) -> Any:
         """All of it as a ``dp_accounting.ComposedDpEvent``."""
@@ -202,16 +224,39 @@ class DpEvents:
         return [[*nothing], *(["" if value is None else str(value) for value in line.values()] for line in lines)]
 
 
-def _most_steps(parts: Mapping[int, list[DpCharge]]) -> Iterator[JsonValue]:
-    """Of each kind of training run, the most steps that any part paid for."""
-    most: Counter[tuple[float, float]] = Counter()
+def _most_steps(parts: Mapping[int, list[DpCharge]], *, exchanged: bool) -> Iterator[JsonValue]:
+    """Of each kind of training run, the most steps that any part paid for; of each kind of choice, the most of them."""
+    most: Counter[DpCharge] = Counter()
     for charges in parts.values():
-        steps: Counter[tuple[float, float]] = Counter()
+        steps: Counter[DpCharge] = Counter()
         for charge in charges:
-            steps[charge.noise_multiplier, charge.sampling_rate] += charge.steps if charge.is_block else 0
+            if charge.is_block:
+                about = (CHOICE, charge.mechanism, charge.cost) if charge.is_choice else ("", charge.mechanism, Cost())
+                kind = DpCharge(0, "", "", *about, charge.noise_multiplier, charge.sampling_rate)
+                steps[kind] += 1 if charge.is_choice else charge.steps
         most |= steps  # of each kind the larger number
-    for (noise_multiplier, sampling_rate), count in most.items():
-        yield DpCharge(0, "", "", "", "fixed-block", Cost(), noise_multiplier, sampling_rate, count).event()
+    for kind, count in most.items():
+        yield _repeated(kind.event(exchanged=exchanged), count)
+
+
+def _worst_event(epsilon: float, delta: float, *, exchanged: bool) -> dict[str, JsonValue]:
+    """The worst mechanism that is (epsilon, delta)-DP; numbers are rounded to the safe side, by parts in a million."""
+    odds = math.exp(-epsilon) * (1 - 1e-12)
+    response: JsonValue = {"kind": "DiscreteLaplaceDpEvent", "noise_parameter": epsilon, "sensitivity": 1}
+    told: JsonValue = _sampled(delta * (1 + 1e-5), {"kind": "LaplaceDpEvent", "noise_multiplier": _NO_NOISE})
+    if exchanged:
+        kind = "RandomizedResponseDpEvent"
+        response = {"kind": kind, "noise_parameter": 2 * odds / (1 + odds), "num_buckets": 2}
+        told = {"kind": kind, "noise_parameter": 1 - delta * (1 + 1e-5) - 1e-15, "num_buckets": _MANY_BUCKETS}
+    return {"kind": "ComposedDpEvent", "events": [response, told]}
+
+
+def _sampled(rate: float, event: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {"kind": "PoissonSampledDpEvent", "sampling_probability": rate, "event": event}
+
+
+def _repeated(event: dict[str, JsonValue], count: int) -> dict[str, JsonValue]:
+    return event if count == 1 else {"kind": "SelfComposedDpEvent", "event": event, "count": count}
 
 
 def dp_event(fields: JsonValue | Mapping[str, JsonValue]) -> Any:
@@ -227,11 +272,12 @@ def dp_event(fields: JsonValue | Mapping[str, JsonValue]) -> Any:
     >>> gaussian = {"kind": "GaussianDpEvent", "noise_multiplier": 2.0}
     >>> dp_event({"kind": "SelfComposedDpEvent", "count": 3, "event": gaussian})
     SelfComposedDpEvent(event=GaussianDpEvent(noise_multiplier=2.0), count=3)
-    >>> dp_event({"kind": "LaplaceDpEvent"})
+    >>> dp_event({"kind": "ZCDpEvent"})
     Traceback (most recent call last):
         ...
-    vitrail.errors.InvalidInput: an event of kind 'LaplaceDpEvent' with the fields (); ComposedDpEvent, \
-SelfComposedDpEvent, PoissonSampledDpEvent and GaussianDpEvent are read, each with its own fields
+    vitrail.errors.InvalidInput: an event of kind 'ZCDpEvent' with the fields (); ComposedDpEvent, SelfComposedDpEvent, \
+PoissonSampledDpEvent, GaussianDpEvent, LaplaceDpEvent, DiscreteLaplaceDpEvent and RandomizedResponseDpEvent are read, each \
+with its own fields
     """
     given = dict(fields) if isinstance(fields, Mapping) else {}
     kind = given.pop("kind", None)
@@ -247,6 +293,6 @@ SelfComposedDpEvent, PoissonSampledDpEvent and GaussianDpEvent are read, each wi
     if "events" in made:
         made["events"] = [dp_event(event) for event in made["events"]]
     try:
-        return getattr(import_module("dp_accounting"), kind)(**made)
+        return getattr(import_module("dp_accounting.dp_event"), kind)(**made)
     except ImportError as error:
         raise InvalidInput("dp-accounting is not installed; install it, or read the plain JSON values") from error

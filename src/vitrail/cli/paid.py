@@ -414,7 +414,8 @@ def release(
     from ..pane.pane_recipe import PaneExplainer
 
     if not any(file.suffix.lower() == PANE for file in output.files or ()) and not price.only_quoted:
-        raise InvalidInput(f"--output-file is missing; name the file of the pane, which must end in {PANE}")
+        given = "is missing" if not output.files else f"is {str(output.files[0])!r}"
+        raise InvalidInput(f"--output-file {given}; name the file of the pane, which must end in {PANE}")
     chosen = model.load()
 
     def explainer(rows: PrivateData) -> PaneExplainer:

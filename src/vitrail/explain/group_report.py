@@ -87,7 +87,8 @@ class GroupReport(GlobalExplainer[GroupTable]):
     >>> vt.GroupReport(data, model, by="pay")
     Traceback (most recent call last):
         ...
-    vitrail.errors.InvalidInput: by names 'pay', a number from 0 to 1; say where it is cut, as in edges={'pay': [0.5]}
+    vitrail.errors.InvalidInput: by names 'pay', a number from 0 to 1; say where it is cut, as in edges={'pay': [0.5]} \
+(on the command line: --edges pay=0.5)
     """
 
     data: PrivateData
@@ -180,9 +181,10 @@ class GroupReport(GlobalExplainer[GroupTable]):
             if column.integer and column.high - column.low < MOST_VALUES:
                 return bins_of(name, column, MOST_VALUES)
             middle = (column.low + column.high) / 2
+            cut = f"{math.ceil(middle) if column.integer else middle:g}"
             raise InvalidInput(
                 f"by names {name!r}, a number from {column.low:g} to {column.high:g}; say where it is cut, as in "
-                f"edges={{{name!r}: [{math.ceil(middle) if column.integer else middle:g}]}}"
+                f"edges={{{name!r}: [{cut}]}} (on the command line: --edges {name}={cut})"
             )
         return _cut_at(name, column, given)
 

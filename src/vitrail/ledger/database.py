@@ -225,6 +225,10 @@ class Database:
                 yield connection
         except (SQLAlchemyError, sqlite3.Error) as error:
             reason = str(getattr(error, "orig", error)).partition("\n")[0]
+            if reason == "file is not a database":
+                raise LedgerError(
+                    f"The file {self.where} is no ledger; name one that Vitrail made, such as ledger.db."
+                ) from error
             raise TransactionFailed(f"The ledger {self.where} could not complete a transaction ({reason}).") from error
 
     @contextmanager

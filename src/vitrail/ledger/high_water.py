@@ -253,11 +253,19 @@ def _warn_unwatched(folder: Path | None, reason: str) -> None:
     )
 
 
-def check_forgetful(account: str, data: str | None) -> None:
-    """Say, once, that data without ``ledger=`` has a new budget in every process; refuse rows that are known to have one.
+def check_other_budgets(ledger: object, account: str | None, dataset: str, data: str | None) -> None:
+    """Refuse, or warn of, a budget for rows that have one already, or that is forgotten.
 
     Whoever writes ``ledger="memory"`` has decided it and is not asked.
     """
+    if ledger is None:
+        _check_forgetful(account or dataset, data)
+    elif ledger != "memory":
+        _check_second_budget(account, dataset, data)
+
+
+def _check_forgetful(account: str, data: str | None) -> None:
+    """Say, once, that data without ``ledger=`` has a new budget in every process; refuse rows that are known to have one."""
     for mark in HighWaterMarks(state_folder()).known(account, None, data):
         raise LedgerError(
             f"The rows in {data} have an account {account!r} in the ledger {mark.ledger}, and no ledger was named; without "
@@ -268,6 +276,28 @@ def check_forgetful(account: str, data: str | None) -> None:
         "forgetful",
         "This data has no ledger, so what is spent is forgotten when this process ends, and the next one has the whole "
         "budget again. Keep it in a file: ledger='sqlite:///ledger.db'. If it may be forgotten, say so: ledger='memory'.",
+    )
+
+
+def _check_second_budget(account: str | None, dataset: str, data: str | None) -> None:
+    """Refuse rows that another account pays for, unless the owner names this one: two budgets for the same rows add up.
+
+    A dataset that was given another name would otherwise have its whole budget again.
+    """
+    others = [] if data is None else [mark for mark in HighWaterMarks(state_folder()).all() if data in mark.data]
+    if not others or any(mark.account == (account or dataset) for mark in others):
+        return
+    mark = others[0]
+    known = f"The rows in {data} have an account {mark.account!r} in the ledger {mark.ledger}"
+    if account is None:
+        raise LedgerError(
+            f"{known}, and {dataset!r} would be a second budget for them. Go on with the first: account={mark.account!r}; "
+            f"or say that there shall be two, whose epsilons add up for everybody in the rows: account={dataset!r}. "
+            "Nothing was charged."
+        )
+    warn_once(
+        f"second {mark.opening} {account}",
+        f"{known}, and now one called {account!r}: for everybody in these rows what the two spend adds up.",
     )
 
 

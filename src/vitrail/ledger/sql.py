@@ -314,6 +314,12 @@ class SqlLedger:
         with self._database.reading() as book:
             return bool(book.rows(ReservationRow, account=account, recipe=recipe))
 
+    def is_stored(self, account: str, *, key: str) -> bool:
+        """Whether the answer of a question of this name is there, so that nobody has to look at rows for it."""
+        with self._database.reading() as book:
+            charges = book.rows(ChargeRow, account=account, key=key)
+            return any(book.get(ReleaseRow, account=account, charge_seq=charge.charge_seq) for charge in charges)
+
     def finish(self, reservation: Reservation) -> Cost:
         """Mark the recipe as complete and give back what it did not book, which is returned. A second time: nothing."""
         with self._writing(reservation.account, STILL_HELD) as book:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 100
 """Histograms on the page of a pane that has no curves."""
+READ_OFF = "Read off the rows"
 NO_MODEL = "none: private rows serve any model"
 
 
@@ -42,7 +43,9 @@ def questions_table(pane: Pane) -> Table:
 def label_lines(pane: Pane) -> tuple[tuple[str, str], ...]:
     """What the privacy label of everything that comes from a pane says beside the promise."""
     paid = f"paid once, in {len(pane.bill)} questions, by {pane.created}; whatever is computed from it is free"
-    return ("Model", " and ".join(pane.models) or NO_MODEL), ("Bill", paid), ("Made with", pane.tool)
+    looked = pane.manifest.schema.read_off_rows
+    told = ("Model", " and ".join(pane.models) or NO_MODEL), ("Bill", paid), ("Made with", pane.tool)
+    return (*told, (READ_OFF, f"{looked}: exact, by the owner's decision, and covered by no promise")) if looked else told
 
 
 def label_of(pane: Pane) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class RowCount:
     @property
     def sentence(self) -> str:
         """The count in words, and what it means where it contradicts the declared one."""
-        counted = f"{self.counted:,.0f} ± {self.half_width:,.0f}"
+        counted = f"{max(0.0, self.counted):,.0f} ± {self.half_width:,.0f}"
         text = f"Rows that count: {counted} ({BandClaim.NOISE_LAW_95.value}); declared: {self.declared:,}."
         if not self.contradicts:
             return text

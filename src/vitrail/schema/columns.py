@@ -20,7 +20,7 @@ Level: TypeAlias = str | int | float | bool
 
 CHANGES = ("any", "never", "up", "down")
 UNORDERED_CHANGES = ("any", "never")
-WORDS = ("label", "unit", "description", "value_labels")
+WORDS = ("label", "unit", "description", "value_labels", "from_rows")
 """Fields that are words for people: no row is read by them, and a digest does not know them."""
 
 LARGEST_EXACT_INTEGER = 2**53
@@ -69,6 +69,9 @@ class Numeric:
         Words for people: what the column is called, what its numbers count, what it means.
     value_labels : mapping of code to str
         What the codes mean, in words.
+    from_rows : tuple of str
+        Which of these facts the owner read off the rows, as ``vitrail init --look`` does. No promise covers them, and labels
+        and pages say so.
 
     Examples
     --------
@@ -96,6 +99,7 @@ class Numeric:
     unit: str = field(default="", compare=False)
     description: str = field(default="", compare=False)
     value_labels: Mapping[Level, str] = field(default_factory=dict, compare=False)
+    from_rows: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if self.change not in CHANGES:
@@ -131,6 +135,7 @@ class Numeric:
             raise SchemaError(
                 f"as_nan is True and missing is {self.missing}; it must be one of the codes, which no quantity equals"
             )
+        object.__setattr__(self, "from_rows", _checked_facts(self.from_rows))
         object.__setattr__(self, "value_labels", _checked_words(self, self.codes))
 
     def _spelled(self, given: object, what: str) -> float:
@@ -187,6 +192,8 @@ class Categorical:
         Words for people: what the column is called, what it means.
     value_labels : mapping of level to str
         What the levels mean, in words, where they are codes.
+    from_rows : tuple of str
+        As for :class:`Numeric`.
 
     Examples
     --------
@@ -208,6 +215,7 @@ class Categorical:
     label: str = field(default="", compare=False)
     description: str = field(default="", compare=False)
     value_labels: Mapping[Level, str] = field(default_factory=dict, compare=False)
+    from_rows: tuple[str, ...] = field(default=(), compare=False)
 
     def __init__(
         self,
@@ -219,6 +227,7 @@ class Categorical:
         label: str = "",
         description: str = "",
         value_labels: Mapping[Level, str] | None = None,
+        from_rows: Iterable[str] = (),
     ) -> None:
         if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
             raise SchemaError(f"levels is {levels!r}; it must be a list of levels, for example ['no', 'yes']")
@@ -249,6 +258,7 @@ class Categorical:
             raise SchemaError(f"change is {change!r}; choose one of {', '.join(map(repr, CHANGES))}")
         for name, given in (("change", change), ("label", label), ("description", description)):
             object.__setattr__(self, name, given)
+        object.__setattr__(self, "from_rows", _checked_facts(from_rows))
         object.__setattr__(self, "value_labels", value_labels or {})
         object.__setattr__(self, "value_labels", _checked_words(self, plain))
 
@@ -268,6 +278,12 @@ def _checked_flag(name: str, value: object) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise SchemaError(f"{name} is {value!r}; it must be True or False")
     return bool(value)
+
+
+def _checked_facts(given: object) -> tuple[str, ...]:
+    if not isinstance(given, tuple | list) or not all(isinstance(fact, str) for fact in given):
+        raise SchemaError(f"from_rows is {given!r}; it must be a list of texts, such as ['low', 'high']")
+    return tuple(given)
 
 
 def _checked_words(column: Column, values: tuple[Level, ...]) -> dict[Level, str]:
@@ -313,9 +329,18 @@ def column_to_json(column: Column) -> dict[str, JsonValue]:
         made["levels"] = list(column.levels)
     elif column.codes:
         made["codes"] = list(column.codes)
+    made["from_rows"] = list(column.from_rows)
     made["value_labels"] = {str(value): text for value, text in column.value_labels.items()}
     # What is not said is left out: schemas of before keep their text, and with it their digest.
-    unsaid = {"change": "any", "codes": (), "date": False, "ordered": False, "as_nan": False, "value_labels": {}}
+    unsaid = {
+        "change": "any",
+        "codes": (),
+        "date": False,
+        "ordered": False,
+        "as_nan": False,
+        "value_labels": {},
+        "from_rows": [],
+    }
     unsaid |= dict.fromkeys(("label", "unit", "description"), "")
     return {name: value for name, value in made.items() if name not in unsaid or value != unsaid[name]}
 

@@ -178,6 +178,11 @@ class Schema(Mapping[str, Column]):
         """The columns of each declared group, by its name."""
         return {rule.name: tuple(rule.columns) for rule in self.rules if isinstance(rule, Group)}
 
+    @property
+    def read_off_rows(self) -> str:
+        """What the owner read off the rows, by column, in words; empty where nothing was."""
+        return "; ".join(f"{name} ({', '.join(column.from_rows)})" for name, column in self.items() if column.from_rows)
+
     def column_index(self, name: str) -> int:
         """Where a column lies in a raw row."""
         if name not in self._columns:

@@ -19,14 +19,14 @@ from .. import _checks
 from ..accounting import JsonValue, rounded_up
 from ..accounting.dp_events import CHOICE
 from ..accounting.guarantee import Bill, Guarantee
-from ..accounting.neighbours import kind_of
+from ..accounting.neighbours import is_whole_person, kind_of
 from ..errors import InvalidInput
 from ..results.archive import json_bytes, write_bytes
 from ..results.base import Drawn, Result
 from ..results.row_count import RowCount
 from ..schema import Schema
 from .croissant import OWNER_TERMS, json_ld
-from .label_words import FOR_THE_OWNER, NEIGHBOURS, NEIGHBOURS_OF_PERSONS, QUESTIONS
+from .label_words import FOR_THE_OWNER, NEIGHBOURS, NEIGHBOURS_OF_PERSONS, QUESTIONS, READ_OFF_ROWS
 from .pages import TOOLS
 from .style import render
 from .text_tables import Table
@@ -60,7 +60,7 @@ class PrivacyLabel:
     schema : Schema or None
         The columns and their public bounds.
     n_rows_public : int or None
-        The declared row count.
+        The declared row count; of people where rows say whose they are.
     rows_counted : RowCount or None
         How many rows count, where a release says so.
     accuracy : tuple of str
@@ -175,6 +175,8 @@ class PrivacyLabel:
                 return self.accuracy
             case "bias":
                 return () if self.rows_counted is None else (self.rows_counted.sentence,)
+            case "hyperparameters" if self.schema is not None and self.schema.read_off_rows:
+                return (f"{READ_OFF_ROWS} {self.schema.read_off_rows}.",)
             case "trust-model":
                 return ("Central.",)
             case "data-collection":
@@ -182,7 +184,8 @@ class PrivacyLabel:
         return ()
 
     def _public(self) -> tuple[str, ...]:
-        count = () if self.n_rows_public is None else (f"Declared: {self.n_rows_public:,} rows.",)
+        counted = "people" if is_whole_person(self.guarantee.neighbours) else "rows"
+        count = () if self.n_rows_public is None else (f"Declared: {self.n_rows_public:,} {counted}.",)
         columns = [] if self.schema is None else [f"{name} ({column.allowed})" for name, column in self.schema.items()]
         model = [f"The model {self.model} is given."] if self.model else []
         return (*count, *([f"Declared columns: {'; '.join(columns)}."] if columns else []), *model)

@@ -34,6 +34,7 @@ NEIGHBOURS_OF_PERSONS = {
         "number of people is then not protected."
     ),
 }
+READ_OFF_ROWS = "Read off the rows by the owner's decision, free and exact; no promise covers these facts:"
 FOR_THE_OWNER = "Not answered: Vitrail does not know it, the owner of the data does."
 """Where nothing is known; ``answers=`` puts the owner's own words in its place."""
 
@@ -44,8 +45,9 @@ QUESTIONS = (
         "The unit of privacy",
         "guarantee",
         (
-            "The unit is one row, or all rows of one person where the owner declares how many a person has at most. "
-            "Somebody with k times as many rows as the unit is protected by a guarantee k times as weak in mu (k * mu).",
+            "The unit is one row, or all rows of one person: because rows say whose they are (person=), or because the "
+            "owner declares how many a person has at most (rows_per_person=). Without either, somebody with k rows is "
+            "protected by a guarantee k times as weak in mu (k * mu).",
         ),
     ),
     LabelQuestion("neighbours", "The neighbour relation", "guarantee"),

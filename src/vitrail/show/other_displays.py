@@ -2,6 +2,8 @@
 
 These libraries are imported when they are asked for. What they have no place for is kept where a reader finds it: bands lie
 beside the averages of a display, which draws them, and among the data of an explanation.
+
+Levels are given to them as texts: a level that is a number is a name, and no place on an axis.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._types import Axes, Floats
 from ..errors import InvalidInput
@@ -25,6 +28,10 @@ Member: TypeAlias = Curve | Surface
 Data: TypeAlias = dict[str, Any]
 DECILES = np.arange(1, 10) / 10
 BAND_ALPHA = 0.25
+MARGIN = 0.05
+"""Above and below the band of a curve, as a share of its height."""
+PARTIAL_DEPENDENCE = "Partial dependence"
+"""What scikit-learn writes beside a curve, whatever it is a curve of."""
 
 
 def _imported(module: str, package: str, extra: str) -> Any:
@@ -57,16 +64,25 @@ def sklearn_display(members: Sequence[Member]) -> Any:
     def plot(self: Any, *, ax: Any = None, centered: bool = False, **options: Any) -> Any:
         """As scikit-learn draws it, and the bands of curves over it."""
         drawn = base.plot(self, ax=ax, centered=centered, **options)
-        for axes, result in zip(self.axes_.ravel(), self.pd_results, strict=False):
-            if len(result.grid_values) == 1 and result.lower is not None:
-                _draw_band(axes, result, result.average[0, 0] if centered else 0.0)
+        shown = zip(self.axes_.ravel(), self.pd_results, strict=False)
+        curves = [(axes, result) for axes, result in shown if len(result.grid_values) == 1]
+        ends = [axes.get_ylim() for axes, _ in curves]
+        for axes, result in curves:
+            if result.lower is not None:
+                ends.append(_draw_band(axes, result, result.average[0, 0] if centered else 0.0))
+            if axes.get_ylabel() == PARTIAL_DEPENDENCE:
+                axes.set_ylabel(f"{result.kind[:1].upper()}{result.kind[1:]}")
+        if options.get("pdp_lim") is None:  # scikit-learn has one scale for all curves
+            for axes, _ in curves:
+                axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
         return drawn
 
     names = list(dict.fromkeys(name for member in members for name in _names(member)))
     features = [tuple(names.index(name) for name in _names(member)) for member in members]
     results = [
         bunch(
-            grid_values=[np.array(list(side), dtype=None if numeric else object) for side, numeric in _sides(member)],
+            grid_values=[np.array(side) if numeric else _texts(side) for side, numeric in _sides(member)],
+            kind=member.kind,
             average=_numbers(member)[None],
             lower=None if member.lower is None else member.lower[None],
             upper=None if member.upper is None else member.upper[None],
@@ -103,6 +119,10 @@ def _sides(member: Member) -> list[tuple[Side, bool]]:
     return [(side, isinstance(side, np.ndarray)) for side in member.sides]
 
 
+def _texts(side: Side) -> NDArray[np.object_]:
+    return np.array(list(map(str, side)), dtype=object)
+
+
 def _deciles(name: str, members: Sequence[Member]) -> Floats:
     """Of the rows along a column, from a released histogram; none where there is no such thing."""
     for member in members:
@@ -113,15 +133,16 @@ def _deciles(name: str, members: Sequence[Member]) -> Floats:
     return np.empty(0)
 
 
-def _draw_band(axes: Axes, result: Any, shift: float) -> None:
+def _draw_band(axes: Axes, result: Any, shift: float) -> tuple[float, float]:
+    """Draw it, and say from where to where, with a margin."""
     (x,), y, lower, upper = result.grid_values, result.average[0], result.lower[0], result.upper[0]
     if x.dtype == object:
         ends = [np.maximum(y - lower, 0), np.maximum(upper - y, 0)]
         axes.errorbar(range(len(x)), y - shift, yerr=ends, fmt="none", color="k", capsize=3)
     else:
         axes.fill_between(x, lower - shift, upper - shift, color="C0", alpha=BAND_ALPHA, linewidth=0)
-    low, high = axes.get_ylim()
-    axes.set_ylim(min(low, float((lower - shift).min())), max(high, float((upper - shift).max())))
+    low, high = float((lower - shift).min()), float((upper - shift).max())
+    return low - MARGIN * (high - low), high + MARGIN * (high - low)
 
 
 # --- shap ------------------------------------------------------------------------------------------------------------------
@@ -130,11 +151,17 @@ def _draw_band(axes: Axes, result: Any, shift: float) -> None:
 def shap_explanation(values: Floats, lower: Floats | None, upper: Floats | None, **more: Any) -> Any:
     """Values with bands as a ``shap.Explanation``.
 
+    ``display_data``, an array of objects of shape (points, columns), is made into what shap's plots read: see
+    :func:`_shap_column`.
+
     Examples
     --------
     >>> shap_explanation(np.array([0.2, -0.1]), None, None, feature_names=["age", "sex"]).values.tolist()
     [0.2, -0.1]
     """
+    if (points := more.get("display_data")) is not None:
+        data, shown = zip(*map(_shap_column, points.T), strict=True)
+        more |= {"data": np.column_stack(data), "display_data": np.column_stack(shown)}
     return _imported("shap", "shap", "shap").Explanation(
         values=values.copy(),
         # shap draws a bound as a distance from the value, and cannot draw a negative one.
@@ -142,6 +169,28 @@ def shap_explanation(values: Floats, lower: Floats | None, upper: Floats | None,
         upper_bounds=None if upper is None else np.maximum(upper, values),
         **more,
     )
+
+
+def _shap_column(column: Sequence[object]) -> tuple[Floats, NDArray[np.object_]]:
+    """The values of a column as numbers, by which dots are placed and coloured, and as they are written.
+
+    Numbers stay what they are, NaN where one is missing: shap draws those dots in grey. Anything else is texts, numbered in
+    their order: plots format a truth as a number, cannot write ``None``, and ask the first value for the kind of all.
+
+    Examples
+    --------
+    >>> [made.tolist() for made in _shap_column([31, None, 9.5])]
+    [[31.0, nan, 9.5], [31, nan, 9.5]]
+    >>> [made.tolist() for made in _shap_column([True, None, False])]
+    [[1.0, 2.0, 0.0], ['True', 'missing', 'False']]
+    """
+    known = [value for value in column if value is not None]
+    if known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
+        shown = np.array([np.nan if value is None else value for value in column], dtype=object)
+        return shown.astype(np.float64), shown
+    texts = [shown_text(value) for value in column]
+    ranks = {text: rank for rank, text in enumerate(sorted(set(texts)))}
+    return np.array([float(ranks[text]) for text in texts]), np.array(texts, dtype=object)
 
 
 # --- interpret -------------------------------------------------------------------------------------------------------------
@@ -191,15 +240,34 @@ def _explanation(
     selector: dict[str, Any],
 ) -> Any:
     template = _imported("interpret.api.templates", "interpret", "interpret").FeatureValueExplanation
+
+    def visualize(self: Any, key: Any = None, *given: Any, **options: Any) -> Any:
+        """As interpret draws it; where there is one picture and no other over all, that one is drawn without a key."""
+        key = 0 if key is None and overall is None and specific is not None and len(specific) == 1 else key
+        figure = template.visualize(self, key, *given, **options)
+        return figure if figure is None or key is None else _completed(figure, self.data(key))
+
     frame = None if specific is None else import_module("pandas").DataFrame(selector)
     held = {"overall": overall, "specific": specific}
-    return template(kind, held, feature_names=list(names), feature_types=list(types), name=name, selector=frame)
+    made = type("BandedExplanation", (template,), {"visualize": visualize})
+    return made(kind, held, feature_names=list(names), feature_types=list(types), name=name, selector=frame)
+
+
+def _completed(figure: Any, told: Data) -> Any:
+    """A figure of interpret with what its renderers leave out: the lower ends of bars' bands, axes of levels."""
+    if told["type"] == "interaction":
+        for update, (title, kind) in zip((figure.update_xaxes, figure.update_yaxes), told["sides"], strict=True):
+            update(title_text=title, **({"type": "category"} if kind == NOMINAL else {}))
+    elif told.get("kind") == NOMINAL and told["lower_bounds"] is not None:
+        ends = told["upper_bounds"] - told["scores"], told["scores"] - told["lower_bounds"]
+        upwards, downwards = (np.maximum(end, 0) for end in ends)
+        figure.data[0].error_y.update(symmetric=False, array=upwards, arrayminus=downwards)
+    return figure
 
 
 def _of_curves(name: str, overall: Data | None, members: Sequence[Member]) -> Any:
     names = [" & ".join(_names(member)) for member in members]
-    kinds = {True: "continuous", False: "nominal"}
-    types = ["interaction" if isinstance(one, Surface) else kinds[not one.categorical] for one in members]
+    types = ["interaction" if isinstance(one, Surface) else KINDS[bool(one.categorical)] for one in members]
     specific = [_of_surface(one) if isinstance(one, Surface) else _of_curve(one) for one in members]
     return _explanation("global", name, overall, specific or None, names, types, {"Name": names, "Type": types})
 
@@ -232,6 +300,9 @@ def _of_ranking(ranking: Ranking) -> Data:
 
 
 _BANDS = {"lower_bounds": "lower", "upper_bounds": "upper"}
+NOMINAL = "nominal"
+KINDS = {False: "continuous", True: NOMINAL}
+"""What interpret calls a column, by whether it has levels."""
 
 
 def _plain(side: Side) -> list[Any]:
@@ -239,7 +310,12 @@ def _plain(side: Side) -> list[Any]:
 
 
 def _of_curve(curve: Curve) -> Data:
-    made: Data = {"type": "univariate", "names": _plain(curve.x), "scores": curve.y.copy()}
+    made: Data = {
+        "type": "univariate",
+        "names": _plain(curve.x),
+        "scores": curve.y.copy(),
+        "kind": KINDS[bool(curve.categorical)],
+    }
     made |= {name: None if (end := getattr(curve, field)) is None else end.copy() for name, field in _BANDS.items()}
     if curve.density is not None:
         edges = curve.x if curve.density.edges is None else curve.density.edges
@@ -250,4 +326,6 @@ def _of_curve(curve: Curve) -> Data:
 def _of_surface(surface: Surface) -> Data:
     left, right = map(_plain, surface.sides)
     bands = {name: getattr(surface, field) for name, field in _BANDS.items()}
-    return {"type": "interaction", "left_names": left, "right_names": right, "scores": surface.values.copy(), **bands}
+    sides = [(name, KINDS[not numeric]) for name, (_, numeric) in zip(surface.names, _sides(surface), strict=True)]
+    made: Data = {"type": "interaction", "left_names": left, "right_names": right, "scores": surface.values.copy()}
+    return made | bands | {"sides": sides}

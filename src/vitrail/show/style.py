@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from .. import _checks
 from .._types import Axes, Figure, Floats
+from ..errors import InvalidInput
 from ..results.archive import write_bytes
 from .text_tables import shortened
 
@@ -234,4 +235,6 @@ def render(template: str, **given: object) -> str:
 
 def write_page(html: str, path: str | Path) -> Path:
     """Write a page as one file; returns where."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InvalidInput(f"the file of a page is {str(path)!r}; its name must end in .html")
     return write_bytes(path, html.encode())

@@ -13,7 +13,7 @@ from ..accounting.guarantee import Budget, Guarantee, emptiness, question_mu
 from ..accounting.releases import Release
 from ..errors import InvalidInput
 from ..ledger import Charge, Part, Replay, Reservation, Statement, open_ledger
-from ..ledger.high_water import check_forgetful
+from ..ledger.high_water import check_other_budgets
 from ..nothing_escapes import answering, opening, stop_if_interrupted
 from ..progress import progress
 from ..schema import Categorical, Schema
@@ -131,12 +131,10 @@ class PrivateData:
         self.__part: Part | None = None
         self.__rows: RowSource = opening(lambda: open_persons(rows, schema, person))
         self.__predictions = Predictions(self.__facts)
-        place = self.__rows.place
-        if ledger is None:
-            check_forgetful(account or name, place)
+        check_other_budgets(ledger, account, name, self.__rows.place)
         self.__ledger = open_ledger(ledger)  # type: ignore[arg-type]
         self.__account, self.__delta = account or name, budget.question_delta
-        self.__ledger.open_account(self.__account, budget, self.__facts.neighbours, data=place)
+        self.__ledger.open_account(self.__account, budget, self.__facts.neighbours, data=self.__rows.place)
 
     def __repr__(self) -> str:
         return f"PrivateData({self.__name!r}, {len(self.schema)} columns, declared rows {self.n_rows_public})"
@@ -375,7 +373,7 @@ class PrivateData:
         booked: Cost | None = None,
     ) -> Charge | Replay:
         """Look at what is plain about the files before a row is, then charge; a stored release needs no files."""
-        if key is None:
+        if key is None or not self.__ledger.is_stored(self.__account, key=key):
             opening(self.__rows.check)
         if isinstance(self.__rows, PartRows) and self.__rows.changed():
             raise InvalidInput(
@@ -410,6 +408,8 @@ class PrivateData:
 
     def reserve(self, cost: Cost, *, recipe: str | None, label: str) -> Reservation:
         """Set the whole price of a conversation aside, against account, part and cap, or refuse it. No row is read."""
+        if recipe is None or not self.has_begun(recipe):
+            opening(self.__rows.check)  # a source that is gone must not keep a price set aside
         return self.__ledger.reserve(
             self.__account,
             analyst=self.__analyst,

@@ -16,6 +16,7 @@ from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse
 from vitrail.vault.public_facts import PublicFacts
+from vitrail.vault.rows.block import Counted
 
 SCHEMA = vt.Schema(
     {
@@ -72,7 +73,7 @@ def test_corners_attain_the_bound_and_are_not_clipped(cells: tuple[str, ...], we
     assert reached.max() <= asked.l2_bound
     assert reached.min() >= (1 - 1e-4) * asked.l2_bound
     plan = asked.plan(1.0, PublicFacts(SCHEMA, None, 50, "add-remove", 8))
-    products = plan._products(factors(asked, CORNERS), np.ones(len(CORNERS), dtype=bool))
+    products = plan._products(factors(asked, CORNERS), Counted(np.ones(len(CORNERS), dtype=bool)))
     exact = factors(asked, CORNERS)
     for summed, left, right, (left_grid, right_grid) in zip(products, exact[0::2], exact[1::2], plan.grids, strict=True):
         # What the vault sums differs from the products by the rounding of entries to its grid, and by no factor.

@@ -11,22 +11,26 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import InvalidInput
-from ...schema.csv_lines import batches_of, header_of
+from ...schema.csv_lines import batches_of, read_header
 from .pieces import Batches, Origin, Piece
 
 READABLE_FORMATS = ("parquet", "arrow", "orc")
 """Formats of datasets whose columns have types of their own. Those of texts guess types from values, row by row."""
+CSV_ENDINGS = (".csv", ".tsv")
 
 
 def files_origin(paths: Sequence[str | Path]) -> Origin:
     """Files and folders of Parquet, and CSV files, in this order."""
     files = [file for path in paths for file in _files(path)]
+    _check_once(files)
 
     def state() -> object:
         return tuple((str(file), (status := file.stat()).st_size, status.st_mtime_ns) for file in files)
 
     place = _place("", [str(Path(path).resolve()) for path in paths])
-    return Origin(tuple(_csv(file) if file.suffix.lower() == ".csv" else _parquet(file) for file in files), state, place)
+    return Origin(
+        tuple(_csv(file) if file.suffix.lower() in CSV_ENDINGS else _parquet(file) for file in files), state, place
+    )
 
 
 def _files(path: str | Path) -> list[Path]:
@@ -40,13 +44,32 @@ def _files(path: str | Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        files = sorted(path.rglob("*.parquet"))
+        files = [file for file in sorted(path.rglob("*.parquet")) if not _is_aside(file.relative_to(path))]
         if files:
             return files
         raise InvalidInput(f"the folder {path} holds no .parquet file")
     raise InvalidInput(
         f"there is no file or folder {path}; rows are a data frame, an array, or the path of a Parquet or CSV file"
     )
+
+
+def _is_aside(path: Path) -> bool:
+    """Whether a file is no part of a folder's rows: half-written ones and editors' copies have such names, for Spark too."""
+    return any(name.startswith(("_", ".")) for name in path.parts)
+
+
+def _check_once(files: Sequence[Path]) -> None:
+    """Refuse a file that is given twice: everybody in it would count twice, and the promise is about one row."""
+    known: set[object] = set()
+    for file in files:
+        status = file.stat()
+        who = (status.st_dev, status.st_ino) if status.st_ino else file.resolve()  # a link has the number of its file
+        if who in known:
+            raise InvalidInput(
+                f"the file {file.name} is given twice, by its path, its folder or a link; its rows would count twice, and "
+                "nobody's promise would hold: give every file once"
+            )
+        known.add(who)
 
 
 def _place(prefix: str, paths: list[str]) -> str:
@@ -65,7 +88,9 @@ def _parquet(file: Path) -> Piece:
             yield from opened.iter_batches(batch_size=rows, columns=names)
 
     unreadable = f"{file} cannot be read as Parquet; write it with to_parquet, or pass a frame"
-    return Piece(file.name, lambda: pq.read_schema(file), batches, unreadable)
+    partitioned = any("=" in name for name in file.parts[:-1])
+    hint = "; what stands in the names of folders is read by pyarrow.dataset.dataset(folder, partitioning='hive')"
+    return Piece(file.name, lambda: pq.read_schema(file), batches, unreadable, hint=hint if partitioned else "")
 
 
 def _csv(file: Path) -> Piece:
@@ -77,13 +102,13 @@ def _csv(file: Path) -> Piece:
     def columns() -> pa.Schema:
         try:
             with opened() as lines:
-                return pa.schema([(name, pa.large_string()) for name in header_of(next(lines, ""), what)])
+                return pa.schema([(name, pa.large_string()) for name in read_header(next(lines, ""), what).names])
         except OSError as error:
             raise InvalidInput(f"{what} cannot be read: {error.strerror}") from None
 
     def batches(names: list[str], rows: int) -> Batches:
         with opened() as lines:
-            yield from batches_of(lines, header_of(next(lines, ""), what), names)
+            yield from batches_of(lines, read_header(next(lines, ""), what), names)
 
     return Piece(file.name, columns, batches, f"{what} cannot be read as CSV", typed=False)
 
@@ -108,6 +133,10 @@ def dataset_origin(dataset: Any) -> Origin:
     file_system = parts[0].filesystem.type_name
     prefix = "" if file_system == "local" else f"{file_system}:"
     paths = [one.path for _, fragments in found for one in fragments]
+    if not prefix:
+        _check_once([Path(path) for path in paths])
+    elif len(set(paths)) < len(paths):
+        raise InvalidInput("a file of the dataset is given twice, and its rows would count twice; give every file once")
     return Origin(tuple(pieces), state, _place(prefix, [path if prefix else str(Path(path).resolve()) for path in paths]))
 
 

@@ -37,6 +37,8 @@ class Piece:
         The sentence for a piece whose columns cannot be had.
     typed : bool
         Whether its columns have types of their own; those of a CSV file are texts, whatever they mean.
+    hint : str
+        Where a column that it lacks may be.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Piece:
     batches: Callable[[list[str], int], Batches]
     unreadable: str
     typed: bool = True
+    hint: str = ""
 
 
 def no_state() -> object:

@@ -118,7 +118,9 @@ class ArrowRows(RowSource):
                 raise SchemaError(f"{piece.name} has no column {lacking[0]!r}, which person= names")
             missing = [name for name in self._schema.names if name not in columns.names]
             if missing:
-                raise SchemaError(f"{piece.name} has no column {', '.join(map(repr, missing))} that the schema declares")
+                raise SchemaError(
+                    f"{piece.name} has no column {', '.join(map(repr, missing))} that the schema declares{piece.hint}"
+                )
             wanted = pa.schema([field for field in columns if field.name in self._schema.names])
             # A dtype that holds no numbers is refused now, not after a charge. (``empty_table`` would import pandas.)
             self._schema.read(pa.Table.from_batches([], schema=wanted))
