@@ -1,16 +1,10 @@
 """Rows that say whose they are: everybody counts once, wherever their rows lie, and nobody moves an answer further."""
 
-import csv
-import datetime
-import decimal
-import tempfile
 from collections import Counter
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
@@ -19,20 +13,20 @@ from hypothesis import strategies as st
 import vitrail as vt
 from explainer_table import SCHEMA, TABLE, model, rows
 from person_sums import KINDS, OTHERS, PLANE, SUMS, exact, facts, moved, vectors, walk
+from person_tables import IN_ORDER, SHUFFLED, SOURCE_SCHEMA, WHOLE, table, written
 from vitrail.accounting.neighbours import relation_of
-from vitrail.errors import InvalidInput, LedgerError, SchemaError, Unanswered
+from vitrail.errors import InvalidInput, LedgerError, SchemaError
 from vitrail.ledger import open_ledger
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.questions import bounded_sum, grouped_sum
 from vitrail.vault.questions.bounded_sum import exact_sum
-from vitrail.vault.rows import persons, sources
-from vitrail.vault.rows.persons import names_of, open_persons
+from vitrail.vault.rows import names
+from vitrail.vault.rows.persons import open_persons
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.sums.grid import Grid
 from vitrail.vault.training.run import People, private_draws
 
-WHOLE = "add-remove, all rows of a person"
 NAMES = [f"other {number}" for number in range(len(OTHERS))]
 crowd = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), max_size=9)
 
@@ -48,9 +42,7 @@ def whole(kind):
 def dealt_in_turn(monkeypatch):
     """Everybody's draw is the same on both sides: the person stands last in the order of names."""
     monkeypatch.setattr(grouped_sum, "uniform_below", lambda groups, count: np.arange(count) % groups)
-    monkeypatch.setattr(
-        persons, "_digest", lambda text: (2**63, 9) if text == b"me" else (len(text or b""), hash(text) % 97)
-    )
+    monkeypatch.setattr(names, "_digest", lambda text: (2**63, 9) if text == b"me" else (len(text or b""), hash(text) % 97))
 
 
 @pytest.mark.usefixtures("dealt_in_turn")
@@ -175,167 +167,6 @@ def test_somebody_with_very_many_rows_counts_too():
     assert together == pytest.approx([0.15, 0.0], rel=0.05)
     plan = SUMS["cell counts"].plan(1.0, facts(WHOLE))
     assert exact(plan, [[0.5, 0.5]] * count, WHOLE, ["me"] * count).sum() * plan.step == pytest.approx(2, rel=0.01)
-
-
-# Who is the same person
-
-SAME = [
-    [7, 8, None, 7],
-    ["7", "8", None, "7"],
-    [7.0, 8.0, float("nan"), 7.0],
-    [decimal.Decimal("7"), decimal.Decimal("8.00"), None, decimal.Decimal("7.0")],
-    [b"7", "8", "", 7],
-    np.array([7, 8, 9, 7], dtype=np.uint8),
-    pa.array([7, 8, None, 7], pa.int16()),
-    pa.array(["7", "8", "", "7"], pa.large_string()),
-    pa.array([7.0, 8.0, None, 7.0]),
-    pa.array(["7", "8", None, "7"]).dictionary_encode(),
-    pa.array([decimal.Decimal(7), decimal.Decimal(8), None, decimal.Decimal(7)]),
-    pa.chunked_array([["7"], ["8", None], ["7"]]),
-]
-
-
-@pytest.mark.parametrize("column", SAME, ids=lambda column: str(getattr(column, "type", type(column[0]).__name__)))
-def test_a_name_is_its_text_whatever_it_is_written_as(column):
-    names, named = names_of(column)
-    expected, _ = names_of(["7", "8", None, "7"])
-    assert names[[0, 1, 3]].tolist() == expected[[0, 1, 3]].tolist()
-    assert named[[0, 1, 3]].all()
-    assert not named[2] or isinstance(column, np.ndarray)
-
-
-def test_names_that_a_float_would_mix_up_are_told_apart():
-    large = [2**53, 2**53 + 1, 2**63 - 1, 2**63 - 2]
-    for column in (large, np.array(large), pa.array(large), pa.array(map(str, large))):
-        assert len({tuple(name) for name in names_of(column)[0].tolist()}) == 4
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array([b"\xff\xfe", b"\x00"]),
-        [float("inf"), decimal.Decimal("NaN"), object()],
-        pa.array([2**62, -(2**62)], pa.timestamp("ns")),
-        pa.array([10**6, -(10**6)], pa.date32()),
-        [datetime.date(2020, 1, 1), "2020-01-01", True],
-        ["\ud800", "\udfff"],
-    ],
-    ids=["bytes", "no numbers", "times", "dates", "mixed", "surrogates"],
-)
-def test_no_value_of_a_name_raises(column):
-    names, named = names_of(column)
-    assert len(names) == len(named) == len(column)
-
-
-@pytest.mark.parametrize("made", [pd.DataFrame, pl.DataFrame, pa.table, dict], ids=["pandas", "polars", "arrow", "dict"])
-def test_frames_of_every_kind_say_whose_rows_they_hold(made):
-    frame = made({"x": [0.1, 0.2, 0.3], "y": [0.0, 0.0, 0.0], "who": ["ann", "bob", "ann"]})
-    ((chunk,),) = [list(open_persons(frame, PLANE, "who").chunks(9))]
-    assert sorted(chunk[:, [0, 2]].tolist()) == [[0.1, 2.0], [0.2, 1.0], [0.3, 2.0]]
-
-
-# Where the rows lie
-
-
-LEVELS = pa.array(["Aix", "Bonn"])  # and some rows hold another, and do not count
-SOURCE_SCHEMA = vt.Schema({"x": vt.Numeric(0, 1), "city": vt.Categorical(LEVELS.to_pylist())})
-
-
-def table(order, kind=str):
-    generator = np.random.default_rng(5)
-    who = np.sort(generator.integers(0, 300, 2000))
-    x, city = np.round(generator.random(2000), 6), generator.choice(["Aix", "Bonn", "Cork"], 2000)
-    arrays = {"x": x[order], "city": city[order], "who": [kind(name) for name in who[order]]}
-    return pa.table(arrays)
-
-
-IN_ORDER, SHUFFLED = np.arange(2000), np.random.default_rng(9).permutation(2000)
-
-
-def written(folder, rows, name):
-    if name == "csv":
-        with (folder / "rows.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([rows.column_names, *zip(*rows.to_pydict().values(), strict=True)])
-        return folder / "rows.csv"
-    if name == "folder":
-        (folder / "parts").mkdir()
-        for part, (start, stop) in enumerate([(0, 1), (1, 900), (900, 2000)]):
-            pq.write_table(rows.slice(start, stop - start), folder / "parts" / f"{part}.parquet", row_group_size=97)
-        return folder / "parts"
-    return lambda columns: pa.RecordBatchReader.from_batches(
-        rows.select(columns or rows.column_names).schema,
-        rows.select(columns or rows.column_names).to_batches(max_chunksize=333),
-    )
-
-
-def sums_of(source, kind=WHOLE):
-    about = PublicFacts(SOURCE_SCHEMA, None, 300, kind, 64)
-    question = vt.BoundedSum(lambda block: block.features, SOURCE_SCHEMA.n_features, 1.5)
-    plan = question.plan(1.0, about)
-    return plan.exact_cells(RowPass(source, about, Predictions(about)), 64).tolist()
-
-
-@pytest.mark.parametrize("kind", [int, lambda name: f"c{name:04d}", str], ids=["numbers", "texts", "digits"])
-@pytest.mark.parametrize("place", ["csv", "folder", "function"])
-@pytest.mark.parametrize("order", [IN_ORDER, SHUFFLED], ids=["in order", "shuffled"])
-def test_the_same_bits_wherever_the_rows_lie_and_in_whatever_order(tmp_path, place, order, kind):
-    expected = sums_of(open_persons(table(IN_ORDER), SOURCE_SCHEMA, "who"))
-    if kind is not int and kind is not str:
-        expected = sums_of(open_persons(table(IN_ORDER, kind), SOURCE_SCHEMA, "who"))
-    source = open_persons(written(tmp_path, table(order, kind), place), SOURCE_SCHEMA, "who")
-    assert sums_of(source) == expected
-    assert sums_of(source) == expected  # from what was kept of the first walk
-    streams = place != "function" and order is IN_ORDER
-    assert (source._spill is None) == streams  # names in order need no copy
-    assert sum(len(chunk) for chunk in source.chunks(100)) == pc.count(pc.index_in(table(order)["city"], LEVELS)).as_py()
-
-
-def test_the_copy_is_for_its_owner_alone_and_goes_with_the_data(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    source = open_persons(written(tmp_path, table(SHUFFLED), "csv"), SOURCE_SCHEMA, "who")
-    sums_of(source)
-    (folder,) = tmp_path.glob("vitrail-*")
-    assert folder.stat().st_mode & 0o077 == 0
-    del source
-    assert not folder.exists()
-
-
-def test_rows_that_changed_are_looked_through_again(tmp_path):
-    source = open_persons(written(tmp_path, table(IN_ORDER), "csv"), SOURCE_SCHEMA, "who")
-    sums_of(source)
-    assert source._spill is None
-    written(tmp_path, table(SHUFFLED), "csv")
-    assert sums_of(source) == sums_of(open_persons(table(IN_ORDER), SOURCE_SCHEMA, "who"))
-    assert source._spill is not None
-
-
-def test_rows_that_change_while_they_are_read_are_no_answer(tmp_path, monkeypatch):
-    """Names that were in order when they were looked at, and are not in the walk: somebody would count twice."""
-    source = open_persons(written(tmp_path, table(IN_ORDER), "csv"), SOURCE_SCHEMA, "who")
-    sums_of(source)
-    known = source.state()
-    monkeypatch.setattr(source, "state", lambda: known)
-    written(tmp_path, table(SHUFFLED), "csv")
-    with pytest.raises(Unanswered, match="changed while they were read"):
-        sums_of(source)
-
-
-def test_a_person_whose_rows_fill_many_batches_is_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "BATCH_BYTES", 0)
-    x = np.arange(9000) % 7 / 7
-    who = np.array(["a"] * 3 + ["b"] * 7990 + ["c"] * 1007)
-    rows = pa.table({"x": x, "city": ["Aix"] * 9000, "who": who})
-    source = open_persons(written(tmp_path, rows, "csv"), SOURCE_SCHEMA, "who")
-    assert sums_of(source) == sums_of(open_persons(rows, SOURCE_SCHEMA, "who"))
-    assert source._spill is None
-    assert {int(count) for chunk in source.chunks(500) for count in chunk[:, -2]} == {3, 7990, 1007}
-
-
-def test_a_full_disk_is_told_in_a_sentence(tmp_path, monkeypatch):
-    source = open_persons(written(tmp_path, table(SHUFFLED), "csv"), SOURCE_SCHEMA, "who")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    with pytest.raises(Unanswered, match="brought together by person"):
-        sums_of(source)
 
 
 # Coins, groups and parts are a person's

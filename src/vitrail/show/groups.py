@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from .._types import Axes, Figure
 from ..results.group_table import GroupBands, GroupTable
@@ -51,14 +51,28 @@ def groups_figure(found: GroupTable) -> Figure:
     found : GroupTable
         What was released.
     """
-    kept = _drawn(found)
-    panels = {"rows": found.rows, **{name: found[name] for name in found.measures}}
+    kept, panels = _drawn(found), _panels(found)
     figure, axes = style.small_multiples([0.95 + 0.24 * max(1, len(kept))] * len(panels), ACROSS)
     for panel, (name, bands) in zip(axes, panels.items(), strict=True):
         _draw(panel, found, bands, kept)
         style.put_title(panel, WORDS[name], 44, bold=True)
     style.put_footnote(figure, f"{found.model} on {found.dataset}; {found.band_claim.bands}")
     return figure
+
+
+def _panels(found: GroupTable) -> dict[str, GroupBands]:
+    return {"rows": found.rows, **{name: found[name] for name in found.measures}}
+
+
+def measure_cards(found: GroupTable) -> Iterator[tuple[str, Figure, Table]]:
+    """For a page, measure by measure: its name, a picture of every group that is shown, and the same as a table."""
+    shown = [found.groups.index(name) for name in found.shown]
+    kept = _drawn(found)
+    for name, bands in _panels(found).items():
+        figure, (axes,) = style.small_multiples([0.6 + 0.24 * max(1, len(kept))], 1)
+        _draw(axes, found, bands, kept)
+        rows = tuple((found.groups[number], cell) for number, cell in zip(shown, _cells(bands, shown), strict=True))
+        yield WORDS[name], figure, Table(("group", f"value ({found.band_claim.column})"), rows, numeric=(1,))
 
 
 def _drawn(found: GroupTable) -> list[int]:
@@ -81,20 +95,35 @@ def calibration_figure(found: GroupTable) -> Figure:
     """A panel for each group that is shown: the mean outcome against the mean output, bin by bin."""
     kept = _drawn(found)
     figure, axes = style.small_multiples([2.4] * max(1, len(kept)), ACROSS)
-    ends = found.layout.edges[0], found.layout.edges[-1]
     for panel, number in zip(axes, kept, strict=False):
-        style.quiet(panel, "both")
-        panel.plot(ends, ends, color=style.RULE, linewidth=1.2)
-        for output, outcome in zip(found.calibration["mean_output"], found.calibration["mean_outcome"], strict=True):
-            if outcome.shown[number]:
-                at = float(output.value[number])
-                panel.vlines(at, outcome.lower[number], outcome.upper[number], color=style.GLASS, alpha=0.45, linewidth=7)
-                panel.plot(at, outcome.value[number], "o", color=style.INK, markersize=4)
+        _draw_calibration(panel, found, number)
         style.put_title(panel, found.groups[number], 44, bold=True)
-        style.put_labels(panel, "mean output", "mean outcome")
     if not kept:
         style.bare(axes[0], NOT_SHOWN)
     return figure
+
+
+def _draw_calibration(axes: Axes, found: GroupTable, number: int) -> None:
+    ends = found.layout.edges[0], found.layout.edges[-1]
+    style.quiet(axes, "both")
+    axes.plot(ends, ends, color=style.RULE, linewidth=1.2)
+    for output, outcome in zip(found.calibration["mean_output"], found.calibration["mean_outcome"], strict=True):
+        if outcome.shown[number]:
+            at = float(output.value[number])
+            axes.vlines(at, outcome.lower[number], outcome.upper[number], color=style.GLASS, alpha=0.45, linewidth=7)
+            axes.plot(at, outcome.value[number], "o", color=style.INK, markersize=4)
+    style.put_labels(axes, "mean output", "mean outcome")
+
+
+def calibration_cards(found: GroupTable) -> Iterator[tuple[str, Figure, Table]]:
+    """For a page, group by group: its name, a picture, and the same as a table."""
+    table = calibration_table(found)
+    for number in _drawn(found):
+        figure, (axes,) = style.small_multiples([2.6], 1)
+        _draw_calibration(axes, found, number)
+        name = found.groups[number]
+        rows = tuple(row[1:] for row in table.rows if row[0] == name)
+        yield name, figure, Table(table.header[1:], rows, numeric=tuple(place - 1 for place in table.numeric))
 
 
 # --- tables --------------------------------------------------------------------------------------------------------------
@@ -102,8 +131,7 @@ def calibration_figure(found: GroupTable) -> Figure:
 
 def groups_table(found: GroupTable) -> Table:
     """A line for every group that is shown, with the ends of every band behind the number."""
-    kept = [found.groups.index(name) for name in found.shown]
-    panels = {"rows": found.rows, **{name: found[name] for name in found.measures}}
+    kept, panels = [found.groups.index(name) for name in found.shown], _panels(found)
     columns = [_cells(bands, kept) for bands in panels.values()]
     rows = tuple((found.groups[number], *cells) for number, *cells in zip(kept, *columns, strict=True))
     return Table(("group", *(WORDS[name] for name in panels)), rows, numeric=tuple(range(1, len(panels) + 1)))

@@ -17,7 +17,7 @@ from ...schema import Categorical, Column, Numeric, Schema
 from ...schema.frames import Coded, Days, Numbers, Refused, Source, is_missing, sources_of
 from ...schema.layout import is_code
 from ...schema.reading import measure
-from ..rows.persons import column_of, names_of
+from ..rows.names import column_of, names_of
 
 MOST_VALUES = 2_000
 """Distinct undeclared values that are counted one by one; more of them are one number."""

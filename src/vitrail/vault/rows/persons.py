@@ -6,10 +6,8 @@ Every question bounds what a row says by C, in integers by C / j for such a row,
 at most j C / j = C, and the noise is that of data with one row per person. Nothing a row says depends on anybody else: j is
 the number of its own person's rows. (Why the mean and not a clipped total: docs/architecture.md.)
 
-*Who is the same person.* Two rows whose names are the same text; a whole number is the text of its digits, whatever type it
-comes in. Names are compared by 128 bits of BLAKE2b, so that two people are taken for one with a probability below n^2 /
-2^129. A row without a name does not count, nor is it among the j; the same goes for one that the schema cannot read.
-Nothing else of a name is kept.
+*Who is the same person* is decided by names (``names``). A row without a name does not count, nor is it among the j; the
+same goes for one that the schema cannot read. Nothing else of a name is kept.
 
 *Coins and groups are a person's*: where rows are sampled, assigned to groups or to parts, all rows of a person go together.
 For these a walk hands on two columns more than the schema has: j, and a token of 53 bits of the name. People who share a
@@ -26,17 +24,14 @@ Tests: tests/vault/test_persons.py, tests/audit/test_persons_audit.py.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -47,14 +42,12 @@ from ..._types import Bools, Floats
 from ...errors import SchemaError, Unanswered
 from ...nothing_escapes import attempt
 from ...schema import Schema
-from ...schema.frames import is_missing
+from .names import Names, check_names_type, column_of, names_of, tokens
 from .sources import ArrowRows, MemoryRows, RowSource, open_rows, read_whole, recut
 
 EXTRA_COLUMNS = 2
 """After the schema's own: how many rows the person has, and the person's token."""
 BUCKETS = 256
-Names: TypeAlias = NDArray[np.uint64]
-"""BLAKE2b of names, (rows, 2)."""
 
 
 def open_persons(rows: object, schema: Schema, person: str | None) -> RowSource:
@@ -73,108 +66,6 @@ def open_persons(rows: object, schema: Schema, person: str | None) -> RowSource:
         return PersonRows(source, schema, person)
     assert isinstance(source, MemoryRows)
     return MemoryRows(by_person(*counting(source.everything(), schema, *names_of(column_of(rows, person)))))
-
-
-# --- names -----------------------------------------------------------------------------------------------------------
-
-
-def column_of(rows: Any, person: str) -> Any:
-    """The column of names in a frame, a dictionary or a structured array; ``open_rows`` has seen that it is there."""
-    import narwhals as nw
-
-    if isinstance(rows, dict) or (isinstance(rows, np.ndarray) and rows.dtype.names is not None):
-        return rows[person]
-    series = nw.from_native(rows)[person]
-    arrow = attempt(series.to_arrow, None)
-    return series.to_list() if arrow is None else arrow
-
-
-def names_of(column: Any) -> tuple[Names, Bools]:
-    """What tells people apart, (rows, 2), and which rows have a name. Total: no value raises.
-
-    Examples
-    --------
-    >>> names, named = names_of(pa.array(["7", None, "8"]))
-    >>> bool((names[0] == names_of([7.0])[0][0]).all()), named.tolist()
-    (True, [True, False, True])
-    """
-    texts = _distinct_texts(column)
-    if texts is None:
-        known: dict[bytes | None, int] = {}
-        codes = np.array([known.setdefault(_text(value), len(known)) for value in column], dtype=np.int64)
-        distinct = list(known)
-    else:
-        codes, distinct = texts
-    digests = np.array([_digest(text) for text in distinct], dtype=np.uint64).reshape(-1, 2)
-    has_name = np.array([text is not None for text in distinct], dtype=np.bool_)
-    named = codes >= 0
-    named[named] = has_name[codes[named]]
-    names = np.zeros((len(codes), 2), dtype=np.uint64)
-    names[named] = digests[codes[named]]
-    return names, named
-
-
-def check_names_type(kind: pa.DataType, person: str) -> None:
-    """Refuse a column that cannot hold names, by its type: lists, structures, durations."""
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_nested(inner) or pa.types.is_duration(inner):
-        raise SchemaError(f"the column {person!r} that person= names holds {kind}; names are texts or numbers")
-
-
-def _distinct_texts(column: Any) -> tuple[NDArray[np.int64], list[bytes | None]] | None:
-    """Codes (-1: missing) and the distinct texts of an Arrow array or a NumPy array of whole numbers; None for the rest."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "iu" and not isinstance(column, np.ma.MaskedArray):
-        column = pa.array(column)
-    if isinstance(column, pa.Array):
-        column = pa.chunked_array([column])
-    if not isinstance(column, pa.ChunkedArray):
-        return None
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = column.type
-    if pa.types.is_integer(kind):
-        column = column.cast(pa.string())
-    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)):
-        return None
-    encoded = column.cast(pa.large_binary()).combine_chunks().dictionary_encode()  # bytes: a text may be no UTF-8
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    codes = np.from_dlpack(pc.fill_null(encoded.indices, -1)).astype(np.int64)  # to_numpy would import pandas
-    return codes, [text or None for text in encoded.dictionary.to_pylist()]
-
-
-def _text(value: object) -> bytes | None:
-    """The text of one name; None where there is none."""
-    return attempt(lambda: _text_of(value), None)
-
-
-def _text_of(value: Any) -> bytes | None:
-    if isinstance(value, pa.Scalar):
-        value = value.as_py()
-    if is_missing(value):
-        return None
-    if isinstance(value, bytes):
-        return value or None
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float | Decimal) and value == int(value):  # infinity raises, and is no name
-        value = int(value)
-    return str(value).encode("utf-8", "surrogatepass") or None
-
-
-def _digest(text: bytes | None) -> tuple[int, int]:
-    if text is None:
-        return 0, 0
-    digest = hashlib.blake2b(text, digest_size=16).digest()
-    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
-
-
-def _tokens(names: Names) -> Floats:
-    """53 bits of each name, which a float holds exactly."""
-    return np.asarray((names[:, 0] >> np.uint64(11)).astype(np.float64))
-
-
-# --- bringing a person's rows together -------------------------------------------------------------------------------
 
 
 def counting(raw: Floats, schema: Schema, names: Names, named: Bools) -> tuple[Floats, Names]:
@@ -198,7 +89,7 @@ def by_person(raw: Floats, names: Names) -> Floats:
     made = np.empty((len(raw), raw.shape[1] + EXTRA_COLUMNS))
     made[:, :-EXTRA_COLUMNS] = raw[order]
     made[:, -2] = np.repeat(counts, counts)
-    made[:, -1] = _tokens(names)
+    made[:, -1] = tokens(names)
     return made
 
 
