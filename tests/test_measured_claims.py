@@ -88,3 +88,14 @@ def test_bands_of_groups_and_of_differences_between_them_held_on_all_data() -> N
         assert headline["between_held"] >= BARS["overall"]
         assert headline["worst"] >= BARS["worst"]
         assert headline["width"] <= WIDEST
+
+
+def test_promises_about_people_cost_little_and_their_bands_held() -> None:
+    """``person=`` on stays in hospital; shares of people are known less well than those of stays, of which there are more."""
+    found = results("persons")["headline"]
+    assert found["bands_held"] >= 0.93
+    assert found["bands_worst"] >= 0.85
+    assert found["bands_width"] <= 1.5
+    assert found["histograms_person_vs_rows"] <= 1.6
+    assert found["histograms_declared_vs_person"] >= 20
+    assert found["curves_declared_vs_person"] >= 100

@@ -24,6 +24,7 @@ import local_tables
 import locally_linear_tables
 import pane_tables
 import patel_tables
+import persons_tables
 import quotes_tables
 import reasons_tables
 import tailoring_tables
@@ -43,6 +44,7 @@ MAKERS = (
     locally_linear_tables,
     pane_tables,
     patel_tables,
+    persons_tables,
     quotes_tables,
     reasons_tables,
     tailoring_tables,

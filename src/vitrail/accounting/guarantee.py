@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from . import NOTHING, Basis, Cost, JsonValue, epsilon_of, mu_of, rounded_down, rounded_up
 from .cost import PICO
 from .gdp import LARGEST_MU
-from .neighbours import Neighbours, change_in_words, check_neighbours, unit_in_words
+from .neighbours import Neighbours, change_in_words, check_neighbours, is_whole_person, unit_in_words
 
 Protects = Literal["explanation-data", "training-data"]
 
@@ -236,6 +236,11 @@ class Guarantee:
     def unit(self) -> str:
         """Whose data it is about, in words: any one row, or all rows of any one person."""
         return unit_in_words(self.neighbours)
+
+    @property
+    def unit_counts_once(self) -> bool:
+        """Whether the unit is a person, whatever the number of rows."""
+        return is_whole_person(self.neighbours)
 
     @property
     def brief(self) -> str:
