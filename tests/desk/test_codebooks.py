@@ -7,7 +7,9 @@ import pytest
 
 import vitrail as vt
 from vitrail.desk.codebook_cells import values_in
+from vitrail.desk.codebook_links import links_in
 from vitrail.desk.codebooks import read_codebook
+from vitrail.desk.proposal import propose
 
 AGE, SEX = vt.Numeric(17, 90, integer=True), vt.Categorical(["F", "M"])
 FRICTIONLESS = {
@@ -122,6 +124,106 @@ def test_what_people_write_into_cells(tmp_path, line, column):
     file = tmp_path / "book.csv"
     file.write_text(f"column,type,values,missing,change\nx,{line}\n")
     assert read_codebook(file)["x"].column("x") == column
+
+
+@pytest.mark.parametrize(
+    ("line", "facts", "note"),
+    [
+        ("integer,zero to lots", {"kind": "integer"}, "'zero to lots', which tells no low and high"),
+        ("number,see manual", {"kind": "number"}, "'see manual', which tells no low and high"),
+        ("date,various", {"kind": "date"}, "no low and high"),
+        ("integer,no | yes", {"kind": "integer"}, "no low and high"),
+        (",see the manual", {}, "no bounds and no levels"),
+        ("category,see the manual", {"kind": "levels"}, "no bounds and no levels"),
+        ("integer,18+", {"kind": "integer", "low": 18}, ""),
+        ("integer,>= 18", {"kind": "integer", "low": 18}, ""),
+        (",at least 2.5", {"kind": "number", "low": 2.5}, ""),
+        ("integer,18 or older", {"kind": "integer", "low": 18}, ""),
+        ("number,up to 100", {"kind": "number", "high": 100}, ""),
+        ("number,<= 100", {"kind": "number", "high": 100}, ""),
+        ("date,2000-01-01 or later", {"kind": "date", "low": 10957}, ""),
+        ("integer,0+; -9 = no record", {"kind": "integer", "low": 0, "codes": (-9,)}, ""),
+        ("category,1; 2; 3+", {"kind": "levels", "levels": (1, 2, "3+")}, ""),
+        ("id,A | B", {"kind": "identifier"}, ""),
+        ("leave out,A | B", {"kind": "out"}, ""),
+    ],
+)
+def test_a_stated_type_wins_over_words_and_what_is_left_open_is_noted(tmp_path, line, facts, note):
+    file = tmp_path / "book.csv"
+    file.write_text(f"column,type,values\nx,{line}\ny,,1-2\n")
+    found = read_codebook(file)["x"]
+    told = {name: getattr(found, name) for name in ("kind", "low", "high", "levels", "codes") if name in found.sources}
+    if facts.get("kind") not in ("identifier", "out"):
+        assert told == facts
+    assert found.kind == facts.get("kind")
+    assert note in found.note
+    assert bool(note) == bool(found.note)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "age,integer,18-100,\nage,integer,0-50,",
+        "age,integer,18-100,\nage,number,18-100,",
+        "age,integer,18-100,years\nage,integer,18-100,months",
+        "age,,F|M,\nage,,male|female,",
+        "age,,F|M,\nage,,other,",
+    ],
+)
+def test_lines_that_say_two_things_about_a_column_are_refused_by_its_name(tmp_path, lines):
+    file = tmp_path / "book.csv"
+    file.write_text(f"column,type,values,unit\n{lines}\n")
+    with pytest.raises(vt.errors.SchemaError, match="several lines about 'age'"):
+        read_codebook(file)
+    records = [dict(zip(("name", "type", "values", "unit"), line.split(","), strict=True)) for line in lines.split("\n")]
+    (tmp_path / "book.json").write_text(json.dumps(records))
+    with pytest.raises(vt.errors.SchemaError, match="several lines about 'age'"):
+        read_codebook(tmp_path / "book.json")
+
+
+@pytest.mark.parametrize(
+    ("lines", "column"),
+    [
+        ("x,int,17-90,\nx,integer,17 to 90,\n", AGE),
+        ("x,int,17-90,\nx,integer,17-90,Age\n", AGE),
+        ("x,int,0-400,\nx,,-9,no record\n", vt.Numeric(0, 400, True, codes=(-9,))),
+        ("x,,18-30,young\nx,,31-60,old\n", vt.Categorical(["18-30", "31-60"])),
+        ("x,category,<18,\n,,18-65,\n,,>65,\n", vt.Categorical(["<18", "18-65", ">65"])),
+    ],
+)
+def test_lines_that_say_one_thing_are_one(tmp_path, lines, column):
+    file = tmp_path / "book.csv"
+    file.write_text(f"column,type,values,label\n{lines}")
+    assert read_codebook(file)["x"].column("x") == column
+
+
+def test_tables_that_differ_about_a_column_are_noted(tmp_path):
+    (tmp_path / "a.sql").write_text("CREATE TABLE a (x INT CHECK (x < 9)); CREATE TABLE b (x DATE); CREATE TABLE c (y DATE)")
+    book = read_codebook(tmp_path / "a.sql")
+    assert "described twice" in book["x"].note
+    assert not book["y"].note
+
+
+def test_a_column_that_follows_from_another_is_a_link(tmp_path):
+    file = tmp_path / "book.md"
+    file.write_text(
+        "| Column | Values | Follows from |\n|---|---|---|\n| degree | <=school; college | |\n"
+        "| years | 0-20 | degree: <=school = 10; college = 14 |\n| same | 0-20 | link to degree |\n"
+        "| other | 0-20 | gone: a = 1 |\n"
+    )
+    links, refused = links_in(read_codebook(file))
+    values = {"<=school": 10, "college": 14}
+    assert links == [{"rule": "link", "column": "degree", "other": "years", "values": values}]
+    assert "how is not said" in refused["same"]
+    assert "'gone', which is no declared column" in refused["other"]
+
+
+def test_names_suggest_no_order_for_levels_and_no_bound_beyond_another(tmp_path):
+    file = tmp_path / "book.csv"
+    file.write_text("column,type,values\nage,category,young|old\nmonth,integer,13+\n")
+    found = propose({"age": None, "month": None}, read_codebook(file), {})
+    assert found["age"].column("age") == vt.Categorical(["young", "old"])
+    assert found["month"].wanting == ("high",)
 
 
 def test_meanings_and_words_are_kept(tmp_path):

@@ -1,6 +1,9 @@
 """A declared dataset: what its file says is what is opened, and what is wrong with it is said with its place."""
 
 import string
+import tomllib
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
-from vitrail.desk.declaration import read_declaration
-from vitrail.desk.described import OWNER, described
+from vitrail.desk.declaration import declaration_of, read_declaration
+from vitrail.desk.described import OWNER, Described, described
+from vitrail.desk.described import ROWS as OFF_ROWS
 from vitrail.desk.writing import Draft
 from vitrail.errors import InvalidInput, SchemaError
 
@@ -122,6 +126,102 @@ def test_what_is_wrong_is_said_before_anything_is_opened(folder, before, after, 
     with pytest.raises(InvalidInput, match=words):
         vt.open(write(folder, GOOD.replace(before, after, 1)))
     assert not (folder / "ledger.db").exists()
+
+
+FULL = (
+    GOOD.replace("alice = 0.25", 'alice = 0.25\n[left_out]\nname = "it identifies a row"\n[looked]\nage = ["low"]')
+    .replace("[budget]", 'name = "visits"\nversion = "1"\nneighbours = "add-remove"\nlooked = ["rows"]\n[budget]')
+    .replace("[budget]", 'rows_per_person = 1\nperson = "who"\ntable = "people"\n[budget]')
+    .replace('unit = "years"', 'unit = "years"\nlabel = "Age"\ndescription = "In years"\ncodes = [-9]\nmissing = -9')
+    .replace("[columns.seen]", 'as_nan = true\nchange = "up"\nvalue_labels = { -9 = "no record" }\n[columns.seen]')
+    .replace('levels = ["no", "yes"]', 'kind = "levels"\nlevels = ["no", "yes"]\nordered = false\nmissing = "no"')
+    .replace('ledger = "ledger.db"', 'ledger = "ledger.db"\ndelta = 1e-6\naccount = "all"')
+    + '[[rules]]\nrule = "link"\ncolumn = "smoker"\nother = "age"\nvalues = { no = 20, yes = 30 }\n'
+    + '[[rules]]\nrule = "at least"\nlarger = "age"\nsmaller = "seen"\n'
+)
+OTHERS = {
+    "int": 5,
+    "negative": -1,
+    "float": 2.5,
+    "nan": float("nan"),
+    "text": "text",
+    "empty": "",
+    "true": True,
+    "false": False,
+    "list": [1],
+    "texts": ["late"],
+    "nested": [["a"], {"b": 1}],
+    "empty list": [],
+    "table": {"a": 1},
+    "empty table": {},
+    "date": tomllib.loads("d = 2020-01-01")["d"],
+    "time": tomllib.loads("d = 12:00:00")["d"],
+}
+
+
+def places(given: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    """Everything in a document, tables and lists included."""
+    inner = given.items() if isinstance(given, dict) else enumerate(given) if isinstance(given, list) else ()
+    return [place for key, value in inner for place in [(*path, key), *places(value, (*path, key))]]
+
+
+@pytest.mark.parametrize("place", places(tomllib.loads(FULL)), ids=lambda place: ".".join(map(str, place)))
+def test_a_value_of_any_other_type_is_a_sentence(folder, place):
+    """Whatever stands in the place of any value, the file is read, or refused in words."""
+    assert declaration_of(tomllib.loads(FULL), folder / "visits.toml").rows_looked
+    for other in OTHERS.values():
+        fields = tomllib.loads(FULL)
+        table = fields
+        for key in place[:-1]:
+            table = table[key]
+        table[place[-1]] = other
+        with suppress(vt.errors.VitrailError):
+            declared = declaration_of(fields, folder / "visits.toml")
+            declared.open(rows=declared.nobodys_rows(), ledger="memory")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("unit =", "codes = 5\nunit =", r"codes of \[columns.age\] is 5; it must be a list of numbers"),
+        ("unit =", "value_labels = 0\nunit =", "it must be a table"),
+        ('levels = ["no", "yes"]', "levels = { no = 1 }", "it must be a list"),
+        ("[groups]", "[looked]\nage = 5\n[groups]", r"age of \[looked\] is 5; it must be a list of texts"),
+        ("[groups]", '[looked]\nagee = ["low"]\n[groups]', "Did you mean 'age'"),
+        ("[groups]", '[left_out]\nage = "why"\n[groups]', r"stands in \[columns\] and in \[left_out\]"),
+        ("[groups]", "[left_out]\nname = 5\n[groups]", "non-empty text"),
+        ('target = "ill"', 'target = ["ill"]', r"target of \[dataset\] is \['ill'\]"),
+        ("rows = 200", "rows = 200\nversion = [1]", "version of"),
+        ("rows = 200", "rows = 200\nlooked = 5", "looked of"),
+        ("epsilon = 1.0", "epsilon = 1.0\naccount = 5", "account of"),
+        ("alice = 0.25", "alice = 9", r"alice of \[analysts\] is 9, and the budget of all together is 1"),
+        ("format = 1", "format = true", "format is True"),
+    ],
+)
+def test_wrong_types_and_contradictions_are_named_with_their_place(folder, before, after, words):
+    assert before in GOOD
+    with pytest.raises(InvalidInput, match=words):
+        vt.open(write(folder, GOOD.replace(before, after, 1)))
+
+
+def test_a_column_may_be_called_rows(folder):
+    facts = {"rows": Described.of(OFF_ROWS, kind="number", low=0, high=9), "age": described(vt.Numeric(0, 9), OWNER)}
+    draft = Draft(name="x", source="x.csv", columns=facts, rows=9, rows_counted=True, epsilon=1.0)
+    read = read_declaration(write(folder, draft.text()))
+    assert read.rows_looked
+    assert read.looked == {"rows": ("kind", "low", "high")}
+    assert read.schema["rows"].from_rows == ("kind", "low", "high")
+    counted = read_declaration(write(folder, replace(draft, rows_counted=False).text()))
+    assert not counted.rows_looked
+
+
+def test_who_has_no_cap_is_refused_where_others_have_one(folder):
+    file = write(folder, GOOD)
+    assert vt.open(file, analyst="alice").analyst == "alice"
+    assert vt.open(file).analyst == "owner"
+    with pytest.raises(InvalidInput, match=r"'alise'.*Did you mean 'alice'"):
+        vt.open(file, analyst="alise")
+    assert vt.open(write(folder, GOOD.replace("alice = 0.25", "")), analyst="alise").analyst == "alise"
 
 
 def test_a_file_that_is_not_there_is_named_with_its_neighbour(folder):

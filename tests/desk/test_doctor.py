@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import vitrail as vt
+from vitrail.desk.declaration import Declaration
 from vitrail.errors import InvalidInput
 
 N = 400
@@ -67,9 +68,12 @@ def test_rows_that_fit_are_found_to_fit():
         ("income", "", 0.01, "4 rows (1.0 %) hold no value"),
         ("income", "12k", 0.02, "8 rows (2.0 %) hold what is no number, such as '12k'"),
         ("income", -9, 0.05, "declare codes = [-9]"),
-        ("income", 250.0, 0.05, "values above 100 (as far as 250)"),
-        ("income", -3.0, 0.05, "values below 0 (as far as -3)"),
-        ("age", 40.5, 0.05, "not whole"),
+        ("income", 250.0, 0.05, "20 rows (5.0 %) hold values above 100 (as far as 250), which are read as 100."),
+        ("income", -3.0, 0.05, "20 rows (5.0 %) hold values below 0 (as far as -3), which are read as 0."),
+        ("income", -3.0, 0.0025, "1 row (0.2 %) holds a value below 0 (-3), which is read as 0."),
+        ("age", 40.5, 0.05, "hold numbers that are not whole, and are rounded"),
+        ("age", 40.5, 0.0025, "holds a number that is not whole, and is rounded"),
+        ("job", "infirmi\ufffdre", 0.02, "It is not UTF-8; save the file as UTF-8."),
         (
             "job",
             "nurs",
@@ -122,6 +126,49 @@ def test_columns_that_are_missing_or_extra_or_identify_are_said():
     )
     found = vt.doctor(data, rows={"customer": (np.arange(N) * 2011).tolist(), "x": [0.5] * (N - 1) + [0.1]})
     assert "as an identifier has" in told(found, "customer")
+
+
+def test_rows_without_the_declared_columns_are_said_in_one_sentence():
+    given = rows()
+    found = checkup({f"the {name}": values for name, values in given.items()})
+    assert "they have none of the declared columns" in told(found, "rows")
+    assert len(found.findings) == 1
+    del given["job"]
+    for one in (found, checkup(given)):
+        assert "no question can be asked about them, because declared columns are missing" in one.summary[0]
+        assert "count in every answer" not in str(one)
+
+
+def test_a_code_does_not_hide_how_far_other_values_reach():
+    given = planted("income", -999, 0.05)
+    given["income"][-2:] = [-3.0, -4.0]
+    assert "values below 0 (as far as -4)" in told(checkup(given), "income")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("é;job\n1;2\n".encode("latin-1"), "is not UTF-8"),
+        ("age,job\n1,2\n".encode("utf-16"), "is not UTF-8"),
+        (b'"age,job\n1,2\n', "a quote is left open"),
+        (b"39,nurse\n50,clerk\n", "has it no header line"),
+    ],
+)
+def test_a_file_that_is_no_table_is_said_in_one_sentence_without_its_words(tmp_path, content, says):
+    (tmp_path / "x.csv").write_bytes(content)
+    schema = vt.Schema({"age": vt.Numeric(0, 120), "job": vt.Categorical(["nurse", "clerk"])})
+    declared = Declaration(
+        name="x",
+        source=str(tmp_path / "x.csv"),
+        schema=schema,
+        n_rows_public=2,
+        budget=vt.Budget(1, 1e-6),
+        ledger=str(tmp_path / "ledger.db"),
+    )
+    for use in (vt.doctor, Declaration.open):
+        with pytest.raises(InvalidInput, match=says) as refused:
+            use(declared)
+        assert "nurse" not in str(refused.value)
 
 
 def test_a_wrong_count_is_said_with_its_size():

@@ -1,5 +1,7 @@
 """`vitrail init`: a declaration from names, types and a code book; from rows only if the owner says so."""
 
+import csv
+import json
 import tomllib
 from pathlib import Path
 
@@ -100,7 +102,9 @@ def test_what_is_read_off_rows_is_listed_and_everything_else_is_not_of_the_rows(
     assert one["columns"]["visits"]["codes"] == [-9]
     assert one["columns"]["age"]["high"] == 120  # what the world knows need not be read off rows
     assert one["dataset"]["rows"] == 301
-    assert one["looked"]["rows"] == ["rows"]
+    assert one["dataset"]["looked"] == ["rows"]
+    assert f"{len(one['looked'])} columns hold facts read off the rows" in ran.out
+    assert "rows" not in one["looked"]
     data = vt.open("people.toml")
     assert data.schema["joined_date"].date
     assert vt.doctor("people.toml").ok
@@ -139,6 +143,14 @@ def test_tables_of_a_database_are_declared_and_opened(run):
         (["people.csv", "-o", "nowhere/people.toml"], "no folder"),
         (["people.csv", "--codebook", "book.txt"], "no code book"),
         (["people.csv", "--table", "t"], "no address of a database"),
+        (["people.csv", "--target", "customer_id"], "which is left out: it identifies a row"),
+        (["people.csv", "--target", "grade", "--leave-out", "grade"], "which is left out: it was left out, by the owner"),
+        (["people.csv", "--target", "age", "--person", "age"], "which is left out"),
+        (["people.csv", "--ledger", "memory"], "forgets what was spent"),
+        (["people.csv", "--ledger", ""], "does not say where the bill is kept"),
+        (["people.csv", "--budget", "1", "--cap", "alice=9"], "the budget of all together is 1"),
+        (["people.csv", "--cap", "alice=-1"], "positive"),
+        (["people.csv", "--cap", "alice=nan"], "finite"),
     ],
 )
 def test_mistakes_are_sentences_and_write_nothing(run, words, says):
@@ -147,6 +159,104 @@ def test_mistakes_are_sentences_and_write_nothing(run, words, says):
     assert ran.code == 2
     assert says in ran.err
     assert not list(Path().glob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"39,State-gov,77516,Bachelors\n50,Private,83311,Masters\n", "a number where names are expected"),
+        (b"State-gov,2020-01-01\nPrivate,2020-02-01\n", "a date where names are expected"),
+        (b"State-gov,,Bachelors\nPrivate,,Masters\n", "an empty cell where names are expected"),
+        (b"State-gov,State-gov\nPrivate,Private\n", "the same name twice"),
+        ("âge,State-gov\n1,2\n".encode("latin-1"), "is not UTF-8"),
+        ("age,State-gov\n1,2\n".encode("utf-16"), "is not UTF-8"),
+        ("age,State-gov\n1,2\n".encode("utf-16-le"), "is not UTF-8"),
+        (b'"age,State-gov\n1,2\n', "a quote is left open"),
+        (b"age;State-gov,x\n1;2,3\n", "holds commas and semicolons"),
+        (b"", "is empty"),
+    ],
+)
+def test_a_first_line_that_is_no_header_is_refused_written_nowhere_and_not_quoted(run, content, says):
+    Path("people.csv").write_bytes(content)
+    for look in ((), ("--look",)):
+        ran = run("init", "people.csv", "--no-ask", "--rows", 1000, "--budget", 1, *look)
+        assert ran.code == 2
+        assert says in ran.err
+        assert "State-gov" not in ran.err + ran.out
+        assert "Bachelors" not in ran.err + ran.out
+        assert not list(Path().glob("*.toml"))
+
+
+def test_a_first_line_of_words_is_told_by_the_code_book_and_not_quoted(run):
+    Path("people.csv").write_text("State-gov,Bachelors\nPrivate,Masters\n")
+    Path("book.csv").write_text("column,values\nwork,State-gov | Private\n")
+    for words in (("--codebook", "book.csv"), ("--target", "income"), ("--leave-out", "x"), ("--person", "who")):
+        ran = run("init", "people.csv", "--rows", 9, "--budget", 1, *words)
+        assert ran.code == 2
+        assert "State-gov" not in ran.err + ran.out
+
+
+@pytest.mark.parametrize(("separator", "word"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
+def test_other_separators_are_told_by_the_first_line_and_read(run, separator, word):
+    plain = "age,job,late\n" + '40,nurse,yes\n60,"a; b|c\td",no\n' * 100
+    job = {"type": "category", "values": ["nurse", '"a; b|c\td"', "clerk"]}
+    book = {"age": {"range": [0, 120]}, "job": job, "late": {"values": ["no", "yes"]}}
+    Path("book.json").write_text(json.dumps(book))
+    made = {}
+    for name, text in (("commas.csv", plain), ("others.csv", plain.replace(",", separator))):
+        Path(name).write_text(text)
+        ran = run("init", name, "--codebook", "book.json", "--target", "late", "--rows", 200, "--budget", 1)
+        assert ran.code == 0, ran.err
+        assert (f"separated by {word}" in ran.err) == (name == "others.csv")
+        toml = name.replace(".csv", ".toml")
+        assert vt.doctor(toml).ok
+        made[name] = Path(toml).read_text().replace("commas", "others")
+    assert made["commas.csv"] == made["others.csv"]
+
+
+def test_what_a_code_book_leaves_open_is_noted_by_column(run):
+    Path("people.csv").write_text("age,income,debt,job,years\n40,1,2,nurse,10\n")
+    Path("book.csv").write_text(
+        "column,type,values,follows from\nage,integer,18+,\nincome,integer,zero to lots,\n"
+        "debt,number,see manual,\njob,,nurse | clerk,\nyears,integer,0-20,job\n"
+    )
+    ran = run("init", "people.csv", "--codebook", "book.csv", "--rows", 9, "--budget", 1)
+    assert ran.code == 0, ran.err
+    for name in ("income", "debt", "years"):
+        assert f"Note: the code book on '{name}'" in ran.err
+    found = read()["columns"]
+    assert found["age"] == {"kind": "integer", "low": 18, "high": 120, "unit": "years", "change": "up"}
+    assert found["income"] == {"kind": "integer", "low": "", "high": ""}
+    assert found["debt"] == {"kind": "number", "low": "", "high": ""}
+    assert 'low = ""  # fill in' in Path("people.toml").read_text()
+
+
+def test_a_link_of_a_code_book_is_declared_and_one_that_cannot_hold_is_refused(run):
+    Path("people.csv").write_text("degree,years\nschool,10\n")
+    book = "column,values,follows from\ndegree,school | college,\nyears,0-20,degree: school = 10; college = 14\n"
+    Path("book.csv").write_text(book)
+    words = ("init", "people.csv", "--codebook", "book.csv", "--rows", 9, "--budget", 1, "--overwrite")
+    assert run(*words).code == 0
+    assert vt.open("people.toml").schema.rules == (vt.Link("degree", "years", {"school": 10, "college": 14}),)
+    Path("book.csv").write_text(book.replace("; college = 14", ""))
+    ran = run(*words)
+    assert ran.code == 2
+    assert "has no value for 'college'" in ran.err
+
+
+def test_the_example_says_that_two_columns_of_education_are_one(run):
+    """Otherwise a page would advise more years of education with the same degree."""
+    data = Path(__file__).parents[2] / "examples" / "data"
+    words = ("--codebook", data / "adult.codebook.md", "--target", "income", "--rows", 10_000, "--budget", 2)
+    ran = run("init", data / "adult.csv", *words)
+    assert ran.code == 0, ran.err
+    assert "Note" not in ran.err
+    schema = read_declaration(Path("adult.toml")).schema
+    assert [(rule.column, rule.other) for rule in schema.rules] == [("education", "education-num")]
+    assert (schema["education"].ordered, schema["education"].change) == (True, "up")
+    years = schema.rules[0].values
+    with (data / "adult.csv").open() as lines:  # public rows
+        assert all(years[row["education"]] == int(row["education-num"]) for row in csv.DictReader(lines))
 
 
 def test_the_rules_of_one_of_our_schemas_are_kept(run):
@@ -186,6 +296,9 @@ def test_every_command_takes_the_declaration_and_nothing_is_said_twice(run):
     assert refused.code == 2
     assert "people.toml declares it" in refused.err
     assert run("marginals", "people.toml", "--epsilon", 0.3, "--analyst", "alice", "--bins", 7).code == 2  # beyond her cap
+    stranger = run("marginals", "people.toml", "--epsilon", 0.3, "--analyst", "alise", "--bins", 7)
+    assert stranger.code == 2
+    assert "Did you mean 'alice'?" in stranger.err
     plain = run("marginals", "people.csv", "--epsilon", 0.3)
     assert "vitrail init people.csv" in plain.err
     assert "Did you mean 'people.toml'?" in run("marginals", "people.tml", "--epsilon", 0.3).err

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from .._checks import not_among
+from .._checks import did_you_mean
 from ..accounting.neighbours import MOST_ROWS_PER_PERSON
 from ..desk import doctor as examine
 from ..desk.checkup import ENDINGS
 from ..desk.codebook_cells import values_in
+from ..desk.codebook_links import links_in
 from ..desk.codebooks import read_codebook, rules_in
 from ..desk.declaration import DEFAULT_DELTA, ENDING, checked_budget, read_declaration
 from ..desk.described import OWNER, Described
 from ..desk.proposal import likely_target, propose, seen_columns
 from ..desk.writing import Draft
 from ..errors import InvalidInput
+from ..schema.csv_lines import CSV_ENDINGS, header_at
 from ..vault import Table
 from . import declarations as options
 from .inputs import existing
@@ -105,19 +107,24 @@ def init(
         raise InvalidInput(f"{str(made)!r} is there already; change it by hand, or give --overwrite or another -o")
     if budget is not None:
         checked_budget(budget, delta, rows)
-    book = {} if codebook is None else read_codebook(existing(codebook, "code book"))
-    header, looked, counted = seen_columns(_source(data, table), look=look)
-    columns = propose(header, book, looked)
-    if person is not None and person not in columns:
-        raise InvalidInput(f"--person: {not_among(person, columns, 'in the rows')}")
     if person is not None and rows_per_person > 1:
         raise InvalidInput("--person and --rows-per-person are given; with --person everybody may have any number of rows")
+    book = {} if codebook is None else read_codebook(existing(codebook, "code book"))
+    header, looked, counted = seen_columns(_source(data, table), look=look)
+    if book and book.keys().isdisjoint(header):
+        raise InvalidInput(
+            f"the code book {str(codebook)!r} describes {next(iter(book))!r} and others, and no column of {data!r}; is it "
+            "about other rows, or has that file no header line?"
+        )
+    columns = propose(header, book, looked)
     for column in (*(leave_out or ()), *([] if person is None else [person])):
-        if column not in columns:
-            raise InvalidInput(f"--leave-out: {not_among(column, columns, 'in the rows')}")
-        columns[column] = Described.of(OWNER, kind="out")
-    if target is not None and target not in columns:
-        raise InvalidInput(f"--target: {not_among(target, columns, 'in the rows')}")
+        option = "--person" if column == person else "--leave-out"
+        columns[_known(option, column, header)] = Described.of(OWNER, kind="out")
+    if target is not None and (why := columns[_known("--target", target, header)].left_out) is not None:
+        raise InvalidInput(
+            f"--target is {target!r}, which is left out: {why}. Choose another column, or describe this one in a code book"
+        )
+    links, unlinked = links_in(columns)
     draft = Draft(
         name=called,
         source=_source_from(data, made),
@@ -133,13 +140,17 @@ def init(
         ledger=ledger,
         account=account,
         caps=dict(_cap(text) for text in cap or ()),
-        rules=() if codebook is None else rules_in(codebook, [name for name in columns if columns[name].left_out is None]),
+        rules=links if codebook is None else [*rules_in(codebook, _declared(columns)), *links],
     )
+    draft.check(made)
     if look:
         print_note(f"Note: {LOOKED}")
+    _say_separator(data)
+    _say_unread({name: facts.note for name, facts in book.items() if facts.note and name in header} | unlinked)
+    _say_unknown(book, header)
     if ask and sys.stdin.isatty() and sys.stdout.isatty():
         draft = _asked(draft)
-    _say_unknown(book, header)
+        draft.check(made)
     write_file(made, lambda path: path.write_text(draft.text(), encoding="utf-8"), "the declaration")
     _print_draft(draft, made)
 
@@ -173,6 +184,31 @@ def _cap(text: str) -> tuple[str, float]:
     raise InvalidInput(f"--cap is {text!r}; write an analyst and an epsilon, as in alice=0.5")
 
 
+def _known(option: str, column: str, header: Mapping[str, object]) -> str:
+    """A column of the rows; others are not listed, because a first line that is no header is somebody's row."""
+    if column not in header:
+        raise InvalidInput(f"{option} is {column!r}, and the rows have no such column.{did_you_mean(column, header)}")
+    return column
+
+
+def _declared(columns: Mapping[str, Described]) -> list[str]:
+    return [name for name, facts in columns.items() if facts.left_out is None]
+
+
+def _say_separator(data: str) -> None:
+    """Tell what separates the cells of a file, where it is not what everybody expects."""
+    path = Path(data)
+    if "://" not in data and path.suffix.lower() in CSV_ENDINGS:
+        header = header_at(path, f"the data {data!r}")
+        if header.separator != ",":
+            print_note(f"Note: {path.name} is read as separated by {header.separated_by}, as its first line is.")
+
+
+def _say_unread(notes: Mapping[str, str]) -> None:
+    for name, note in notes.items():
+        print_note(f"Note: the code book on {name!r}: {note}.")
+
+
 def _say_unknown(book: Mapping[str, Described], header: Mapping[str, object]) -> None:
     unknown = [name for name in book if name not in header]
     if unknown:
@@ -197,9 +233,8 @@ def _asked(draft: Draft) -> Draft:
     open_columns = [name for name, facts in draft.declared.items() if facts.wanting]
     if open_columns:
         print_lines(
-            f"{len(open_columns)} columns are still open. For each: a range (0 to 100), levels (no | yes), 'out' to "
-            "leave it out, or "
-            "Enter for later."
+            f"{_counted(len(open_columns), 'column is', 'columns are')} still open. For each: a range (0 to 100), levels "
+            "(no | yes), 'out' to leave it out, or Enter for later."
         )
     for name in open_columns:
         told = _answer(f"{name}:", _facts)
@@ -239,8 +274,8 @@ def _facts(text: str) -> Described | None:
     if text.lower() in ("date", "boolean", "true or false"):
         return Described.of(OWNER, kind="date" if text.lower() == "date" else "boolean")
     told = values_in(text)
-    if "low" in told:
-        whole = all(float(told[end]).is_integer() for end in ("low", "high"))
+    if ends := [told[end] for end in ("low", "high") if end in told]:
+        whole = all(float(end).is_integer() for end in ends)
         return Described.of(OWNER, kind="integer" if whole else "number", **told)
     return Described.of(OWNER, kind="levels", **told) if told.get("levels") else None
 
@@ -261,15 +296,21 @@ def _print_draft(draft: Draft, made: Path) -> None:
     print_lines(*_next_steps(draft, made))
 
 
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
+
+
 def _next_steps(draft: Draft, made: Path) -> Iterator[str]:
     yield f"{made} was written."
     if draft.wanting:
         said = "; ".join(f"[{table}] {' and '.join(facts)}" for table, facts in draft.wanting.items())
         yield f"Still to be filled in, in that file: {said}."
     if draft.looked:
+        columns = _counted(len(draft.looked), "column holds", "columns hold")
+        yield f"{columns} facts read off the rows, listed under [looked]; they are public by your decision."
+    if draft.rows_counted:
         yield (
-            f"{len(draft.looked)} columns hold facts read off the rows, listed under [looked]; they are public by "
-            "your decision."
+            "The number of rows was read off the rows, too." if draft.looked else "The number of rows was read off the rows."
         )
     yield (
         f"Next: vitrail doctor {made} --model MODEL  (private, on your screen), then vitrail release {made} "

@@ -21,7 +21,7 @@ from ..model.feeds import INPUTS
 from ..model.files import OPENED, PICKLES, is_pickled, unpickled
 from ..model.levels import UNKNOWN
 from ..model.reading_models import predictor_of
-from ..schema.csv_lines import cells_of, header_of
+from ..schema.csv_lines import cells_of, read_header
 from ..solve.linear.weights import Weight, exponential, inverse_quadratic, polynomial, stable
 from .printing import print_note
 
@@ -240,15 +240,15 @@ def csv_columns(path: Path, what: str) -> dict[str, list[str]]:
     """The columns of a public CSV file as texts; one line is one row, and one that does not fit the header is an error."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as lines:
-            header = header_of(next(lines, ""), f"{what} {str(path)!r}")
-            columns: dict[str, list[str]] = {name: [] for name in header}
+            header = read_header(next(lines, ""), f"{what} {str(path)!r}")
+            columns: dict[str, list[str]] = {name: [] for name in header.names}
             for number, line in enumerate(lines, 2):
                 if not line.strip():
                     continue
-                cells = cells_of(line)
-                if len(cells) != len(header):
+                cells = cells_of(line, header.separator)
+                if len(cells) != len(header.names):
                     raise InvalidInput(
-                        f"line {number} of {what} {str(path)!r} has not {len(header)} cells, as its header has"
+                        f"line {number} of {what} {str(path)!r} has not {len(header.names)} cells, as its header has"
                     )
                 for column, cell in zip(columns.values(), cells, strict=True):
                     column.append(cell)

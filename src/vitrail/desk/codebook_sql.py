@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ..schema import Level
 from .codebook_cells import kind_of, number_in
-from .described import CODE_BOOK, Described
+from .described import CODE_BOOK, Described, first_of
 
 _NAME = r'(?:"[^"]+"|`[^`]+`|\[[^\]]+\]|[A-Za-z_]\w*)'
 _TEXT = r"'(?:[^']|'')*'"
@@ -47,7 +47,8 @@ def described_tables(text: str) -> dict[str, Described]:
         strict = any(re.search(r"\bNOT\s+NULL\b", rest, re.IGNORECASE) for name, rest in columns.items() if name not in keys)
         for name, rest in columns.items():
             nullable = strict and not re.search(r"\b(NOT\s+NULL|PRIMARY\s+KEY)\b", rest, re.IGNORECASE)
-            made[name] = _described(name, rest, rules, enums, is_key=name in keys, nullable=nullable)
+            told = _described(name, rest, rules, enums, is_key=name in keys, nullable=nullable)
+            made[name] = first_of(made.get(name), told)
     for found in _COMMENT.finditer(plain):
         if (name := _name(found[1])) in made:
             made[name] = made[name].then(Described.of(CODE_BOOK, description=_texts(found[2])[0]))

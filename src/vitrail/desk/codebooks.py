@@ -11,7 +11,7 @@ import importlib
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from ..accounting import JsonValue
 from ..errors import SchemaError
 from ..schema import Schema
 from ..schema.rules import named_in, rule_to_json
-from .codebook_cells import described_cells, kind_of, level_in, number_in
+from .codebook_cells import described_cells, is_list, kind_of, level_in, number_in, values_in
 from .codebook_sql import described_tables
-from .described import CODE_BOOK, Described, described
+from .described import CODE_BOOK, Described, described, first_of
 
 HEADINGS = {
     "name": (
@@ -66,6 +66,7 @@ HEADINGS = {
         "nulls",
     ),
     "change": ("change", "changes", "mutable", "actionable"),
+    "follows": ("follows", "followsfrom", "derivedfrom", "link", "linkedto", "sameas", "rule"),
 }
 _ABOUT = {heading: about for about, headings in HEADINGS.items() for heading in headings}
 
@@ -149,23 +150,55 @@ def _in_table(lines: Sequence[Sequence[str]]) -> dict[str, Described]:
         name = cells.pop("name", name)  # an empty cell goes on with the column above
         if name:
             columns.setdefault(name, []).append(cells)
-    return {name: described_cells(_one(lines)) for name, lines in columns.items()}
+    return {name: described_cells(_one(name, lines)) for name, lines in columns.items()}
 
 
-def _one(lines: Sequence[dict[str, str]]) -> dict[str, str]:
+def _one(name: str, lines: Sequence[dict[str, str]]) -> dict[str, str]:
     """One line for a column that has several, one for each of its values: the value, and what it means."""
     if len(lines) == 1:
         return lines[0]
     merged: dict[str, str] = {}
-    values = []
+    values: dict[str, str] = {}
     for line in lines:
-        if value := line.get("values"):
-            meaning = line.get("label") or line.get("description") or ""
-            values.append(f"{value} = {meaning}" if meaning else value)
+        value = line.get("values", "")
+        if value and not any(is_list(value) and _alike("values", value, known) for known in values):
+            values.setdefault(value, line.get("label") or line.get("description") or "")
         for what, cell in line.items():
-            if what not in ("values", "label", "description") or not line.get("values"):
-                merged.setdefault(what, cell)
-    return merged | ({"values": "\n".join(values)} if values else {})
+            if what == "values" or (what in ("label", "description", "missing") and value and not is_list(value)):
+                continue  # about this value
+            if not _alike(what, cell, merged.setdefault(what, cell)):
+                raise _two_things(name, merged[what], cell)
+    merged |= next(({"missing": line["missing"]} for line in lines if "missing" in line), {})
+    return merged | ({"values": "\n".join(_value_lines(name, kind_of(merged.get("kind", ""))[0], values))} if values else {})
+
+
+def _value_lines(name: str, kind: str | None, values: Mapping[str, str]) -> Iterator[str]:
+    """The values of a column with what they mean, by line; a range beside another is a contradiction, or two levels."""
+    lists = [value for value in values if is_list(value)]
+    others = [value for value in values if value not in lists and number_in(value) is None]
+    clash = len(lists) > 1 or (lists and others)
+    are_levels = kind == "levels" or (kind is None and all(values.values()))
+    if clash and not are_levels:
+        raise _two_things(name, *[*lists, *others][:2])
+    for value, meaning in values.items():
+        level = f'"{value}"' if clash and value in lists else value
+        yield f"{level} = {meaning}" if meaning and (clash or value not in lists) else level
+
+
+def _alike(what: str, cell: str, other: str) -> bool:
+    """Whether two cells about one thing say the same; words for people may go on from line to line."""
+    if what == "kind":
+        return kind_of(cell) == kind_of(other)
+    if what in ("label", "description") or cell.casefold() == other.casefold():
+        return True
+    return values_in(cell) == values_in(other) != {}
+
+
+def _two_things(name: str, one: str, other: str) -> SchemaError:
+    return SchemaError(
+        f"the code book has several lines about {name!r}, which say {one!r} and {other!r}; keep one line for a column, or "
+        "one for each of its values"
+    )
 
 
 # --- documents -----------------------------------------------------------------------------------------------------------
@@ -214,15 +247,15 @@ def _in_document(given: object) -> dict[str, Described]:
 
 def _in_records(records: Sequence[object]) -> dict[str, Described]:
     """A table as a list of objects; levels and meanings may be lists and objects of their own."""
-    made = {}
+    columns: dict[str, list[dict[str, str]]] = {}
     for record in records:
         if not isinstance(record, Mapping):
             continue
         cells = {_ABOUT.get(re.sub(r"[^a-z]", "", str(key).lower()), ""): _cell(value) for key, value in record.items()}
         cells.pop("", None)
         if name := cells.pop("name", ""):
-            made[name] = described_cells(cells)
-    return made
+            columns.setdefault(name, []).append({what: cell for what, cell in cells.items() if cell})
+    return {name: described_cells(_one(name, lines)) for name, lines in columns.items()}
 
 
 def _cell(value: object) -> str:
@@ -318,7 +351,7 @@ def _in_croissant(record_sets: object) -> dict[str, Described]:
             kind, _ = kind_of(types)
             levels, labels = _enumeration(found, named)
             text = any(word in types for word in ("Text", "Enumeration"))
-            made[name] = Described.of(
+            told = Described.of(
                 CODE_BOOK,
                 kind="identifier" if name in keys else "levels" if levels else None if text else kind,
                 low=_end(found.get("minValue", found.get("sc:minValue"))),
@@ -329,6 +362,7 @@ def _in_croissant(record_sets: object) -> dict[str, Described]:
                 unit=found.get("unitText", found.get("sc:unitText", "")),
                 description=found.get("description", ""),
             )
+            made[name] = first_of(made.get(name), told)
     return made
 
 

@@ -14,20 +14,27 @@ from typing import Any
 
 from .. import _checks
 from ..accounting.guarantee import Budget, emptiness
-from ..accounting.neighbours import MOST_ROWS_PER_PERSON
+from ..accounting.neighbours import MOST_ROWS_PER_PERSON, NEIGHBOURS
 from ..errors import InvalidInput, SchemaError
 from ..schema import Categorical, Column, Group, Numeric, Rule, Schema
 from ..schema.rules import rule_from_json
 from ..vault import PrivateData, Table
 
+OWNER = "owner"
+"""Who asks where nobody is named. Caps of analysts are not about the owner."""
 ENDING = ".toml"
 FORMAT = 1
 DEFAULT_DELTA = 1e-6
 KINDS = ("number", "integer", "date", "boolean", "levels")
 TABLES = ("format", "dataset", "budget", "analysts", "columns", "groups", "rules", "left_out", "looked")
-DATASET_KEYS = ("name", "source", "table", "target", "rows", "version", "neighbours", "rows_per_person", "person")
+DATASET_KEYS = ("name", "source", "table", "target", "rows", "version", "neighbours", "rows_per_person", "person", "looked")
 BUDGET_KEYS = ("epsilon", "delta", "ledger", "account")
 _NUMBER_KEYS = ("low", "high", "missing", "change", "codes", "as_nan", "label", "unit", "description", "value_labels")
+_MADE_OF: tuple[tuple[str, type, str], ...] = (
+    ("levels", list, 'a list, such as ["no", "yes"]'),
+    ("codes", list, "a list of numbers, such as [-9, -8]"),
+    ("value_labels", dict, 'a table, such as { 1 = "yes" }'),
+)
 _LEVEL_KEYS = ("levels", "missing", "change", "ordered", "as_nan", "label", "description", "value_labels")
 
 
@@ -61,6 +68,8 @@ class Declaration:
         Columns of the rows that are not declared, and why.
     looked : mapping of str to tuple of str
         Facts that were read off the rows, by column: public by the owner's decision.
+    rows_looked : bool
+        Whether the row count is such a fact.
     """
 
     name: str
@@ -78,9 +87,15 @@ class Declaration:
     caps: Mapping[str, Budget] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     looked: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    rows_looked: bool = False
 
-    def open(self, *, analyst: str = "owner", rows: object = None, ledger: object = None) -> PrivateData:
+    def open(self, *, analyst: str = OWNER, rows: object = None, ledger: object = None) -> PrivateData:
         """The private data; ``rows`` and ``ledger`` in place of the declared ones, for rehearsals and tests."""
+        if self.caps and analyst not in (*self.caps, OWNER):
+            raise InvalidInput(
+                f"the analyst is {analyst!r}, and [analysts] gives epsilon to {', '.join(map(repr, self.caps))} only; add a "
+                f"line for {analyst!r} there.{_checks.did_you_mean(analyst, self.caps)}"
+            )
         data = PrivateData(
             self.source if rows is None else rows,
             self.schema,
@@ -107,7 +122,7 @@ class Declaration:
         return {name: [] for name in (*self.schema, *([] if self.person is None else [self.person]))}
 
 
-def open(path: str | Path, *, analyst: str = "owner") -> PrivateData:  # noqa: A001 - vt.open is what people look for
+def open(path: str | Path, *, analyst: str = OWNER) -> PrivateData:  # noqa: A001 - vt.open is what people look for
     r"""Open private data that a file declares: rows, schema, budget and ledger in one.
 
     Parameters
@@ -115,7 +130,7 @@ def open(path: str | Path, *, analyst: str = "owner") -> PrivateData:  # noqa: A
     path : str or Path
         A file as ``vitrail init`` writes it, such as ``census.toml``.
     analyst : str
-        Who asks. The file may cap what an analyst learns.
+        Who asks. The file may cap what analysts learn; where it caps any, others than the owner are refused.
 
     Returns
     -------
@@ -154,7 +169,7 @@ def read_declaration(path: Path) -> Declaration:
     """The declaration in a file, or an error that says what is wrong with it, and where."""
     fields = read_tables(path)
     try:
-        return _declaration(fields, path)
+        return declaration_of(fields, path)
     except (InvalidInput, SchemaError) as error:
         raise type(error)(f"{path.name}: {error}") from error
 
@@ -171,14 +186,15 @@ def read_tables(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"{path.name} is no TOML file that can be read: {error}") from error
 
 
-def _declaration(fields: Mapping[str, Any], path: Path) -> Declaration:
+def declaration_of(fields: Mapping[str, Any], path: Path) -> Declaration:
+    """The declaration that a file's tables are, or an error; ``path`` is where it lies, and other paths begin there."""
     _check_keys("the file", fields, TABLES)
-    if fields.get("format") != FORMAT:
+    if fields.get("format") != FORMAT or type(fields["format"]) is not int:
         raise InvalidInput(f"format is {fields.get('format')!r}; this version reads format = {FORMAT}, the first line")
     dataset, paid = (_table(fields, name) for name in ("dataset", "budget"))
     _check_keys("[dataset]", dataset, DATASET_KEYS)
     _check_keys("[budget]", paid, BUDGET_KEYS)
-    left_out = {str(name): str(why) for name, why in _table(fields, "left_out").items()}
+    left_out = {name: _text(name, why, "[left_out]") for name, why in _table(fields, "left_out").items()}
     rows = _wanted(
         dataset, "rows", "[dataset]", "how many rows there are; it is public, declared and never counted: rows = 10000"
     )
@@ -194,26 +210,35 @@ def _declaration(fields: Mapping[str, Any], path: Path) -> Declaration:
         raise InvalidInput(
             "ledger of [budget] is 'memory', which forgets what was spent; name a file: ledger = \"ledger.db\""
         )
-    caps = {name: checked_budget(cap, budget.delta, rows) for name, cap in _table(fields, "analysts").items()}
-    schema = _schema(fields)
+    caps = {name: _cap(name, cap, budget, rows) for name, cap in _table(fields, "analysts").items()}
+    looked = {name: _texts(name, facts, "[looked]") for name, facts in _table(fields, "looked").items()}
+    schema = _schema(fields, looked)
+    for name in left_out:
+        if name in schema:
+            raise SchemaError(f"{name!r} stands in [columns] and in [left_out]; take it out of one of them")
+    for name in looked:
+        if name not in schema:
+            raise SchemaError(f"[looked] names {name!r}: {_checks.not_among(name, schema.names, 'declared')}")
+    table = _text_or_none("table", dataset, "[dataset]")
     return Declaration(
-        name=str(dataset.get("name", path.stem)),
-        source=Table(source, dataset.get("table"), folder=path.parent) if "://" in source else _beside(path, source),
+        name=_text("name", dataset.get("name", path.stem), "[dataset]"),
+        source=Table(source, table, folder=path.parent) if "://" in source else _beside(path, source),
         schema=schema,
         n_rows_public=_checks.whole("rows", rows, most=10**12, of="[dataset]"),
         budget=budget,
         ledger=_beside(path, ledger, scheme="sqlite:///"),
         target=_target(dataset.get("target"), schema),
-        account=paid.get("account"),
-        version=str(dataset.get("version", "1")),
-        neighbours=dataset.get("neighbours", "add-remove"),
+        account=_text_or_none("account", paid, "[budget]"),
+        version=_version(dataset.get("version", "1")),
+        neighbours=_checks.choice("neighbours", dataset.get("neighbours", NEIGHBOURS[0]), NEIGHBOURS, of="[dataset]"),
         rows_per_person=_checks.whole(
             "rows_per_person", dataset.get("rows_per_person", 1), most=MOST_ROWS_PER_PERSON, of="[dataset]"
         ),
-        person=None if "person" not in dataset else _checks.text("person", dataset["person"], of="[dataset]"),
+        person=_text_or_none("person", dataset, "[dataset]"),
         caps=caps,
         left_out=left_out,
-        looked={str(name): tuple(facts) for name, facts in _table(fields, "looked").items()},
+        looked=looked,
+        rows_looked="rows" in _texts("looked", dataset.get("looked", []), "[dataset]"),
     )
 
 
@@ -225,7 +250,18 @@ def checked_budget(epsilon: object, delta: object, n_rows: object) -> Budget:
     return budget
 
 
-def _schema(fields: Mapping[str, Any]) -> Schema:
+def _cap(name: str, epsilon: object, budget: Budget, n_rows: object) -> Budget:
+    if not isinstance(epsilon, int | float) or isinstance(epsilon, bool):
+        raise InvalidInput(f"{name} of [analysts] is {epsilon!r}; it must be the epsilon of a budget, such as 0.5")
+    cap = checked_budget(epsilon, budget.delta, n_rows)
+    if cap.epsilon > budget.epsilon:
+        raise InvalidInput(
+            f"{name} of [analysts] is {epsilon:g}, and the budget of all together is {budget.epsilon:g}; give at most that"
+        )
+    return cap
+
+
+def _schema(fields: Mapping[str, Any], looked: Mapping[str, Sequence[str]]) -> Schema:
     given = _table(fields, "columns")
     if not given:
         raise SchemaError("there is no [columns.NAME]; declare at least one column")
@@ -233,11 +269,12 @@ def _schema(fields: Mapping[str, Any]) -> Schema:
     listed = fields.get("rules", [])
     if not isinstance(listed, list):
         raise SchemaError(f"rules is {listed!r}; write each as a table of its own: [[rules]]")
-    return Schema({name: column_of(name, facts) for name, facts in given.items()}, [*rules, *map(rule_from_json, listed)])
+    columns = {name: column_of(name, facts, looked.get(name, ())) for name, facts in given.items()}
+    return Schema(columns, [*rules, *map(rule_from_json, listed)])
 
 
-def column_of(name: str, given: object) -> Column:
-    """A column from its table in the file."""
+def column_of(name: str, given: object, looked: Sequence[str] = ()) -> Column:
+    """A column from its table in the file; ``looked`` names the facts that were read off the rows."""
     where = f"[columns.{name}]"
     if not isinstance(given, Mapping):
         raise SchemaError(f"{where} is {given!r}; it must be a table")
@@ -258,20 +295,44 @@ def column_of(name: str, given: object) -> Column:
                 f"{where} has no {wanted} yet; write what is public about it (a form, a code book, a law), or leave "
                 "the column out"
             )
+    for key, made_of, words in _MADE_OF:
+        if key in facts and not isinstance(facts[key], made_of):
+            raise SchemaError(f"{key} of {where} is {facts[key]!r}; it must be {words}")
     try:
         if levels:
-            return Categorical(**facts)
-        return Numeric(integer=kind != "number", date=kind == "date", **facts | {"codes": tuple(facts.get("codes", ()))})
+            return Categorical(**facts, from_rows=tuple(looked))
+        return Numeric(integer=kind != "number", date=kind == "date", **facts, from_rows=tuple(looked))
     except SchemaError as error:
         raise SchemaError(f"{where}: {error}") from error
 
 
-def _target(name: object, schema: Schema) -> str | None:
-    if name in (None, ""):
+def _target(given: object, schema: Schema) -> str | None:
+    if given in (None, ""):
         return None
+    name = _checks.text("target", given, of="[dataset]", hint=': the column to predict, or "" for none')
     if name not in schema:
         raise SchemaError(f"target is {name!r}: {_checks.not_among(name, schema.names, 'declared')}")
-    return str(name)
+    return name
+
+
+def _text(key: str, given: object, where: str) -> str:
+    return _checks.text(key, given, of=where)
+
+
+def _text_or_none(key: str, table: Mapping[str, Any], where: str) -> str | None:
+    return None if key not in table else _text(key, table[key], where)
+
+
+def _texts(key: str, given: object, where: str) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+        raise InvalidInput(f'{key} of {where} is {given!r}; it must be a list of texts, such as ["low", "high"]')
+    return tuple(given)
+
+
+def _version(given: object) -> str:
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return str(given)
+    return _text("version", given, "[dataset]")
 
 
 def _table(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from ..schema import Categorical, Column, Level, Numeric
 
 Kind: TypeAlias = Literal["number", "integer", "date", "boolean", "levels", "identifier", "text", "out"]
 
+NUMERIC_KINDS = ("number", "integer", "date")
 CODE_BOOK, TYPE, NAME, ROWS, OWNER = "the code book", "its type", "its name", "the rows", "the owner"
 SPECIAL_CODES = (-1, -7, -8, -9, -77, -88, -99, -777, -888, -999, -9999, 99, 999, 9999, 99999)
 """Numbers that code books use for "no record", "refused" and the like, where they lie outside of the quantities."""
@@ -35,6 +36,10 @@ class Described:
     blank : bool, optional
         Whether values may be missing without any mark: empty cells, NULL, NaN. They are declared as a state of their own,
         which models are given as NaN.
+    follows : str
+        The column that this one follows from, and how, as a code book writes it: ``degree: school = 10; college = 14``.
+    note : str
+        What a code book says that could not be taken as a fact, for the owner to see.
     sources : mapping of str to str
         Fact to source.
     """
@@ -53,6 +58,8 @@ class Described:
     unit: str = ""
     description: str = ""
     value_labels: Mapping[Level, str] = field(default_factory=dict)
+    follows: str = ""
+    note: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -64,10 +71,16 @@ class Described:
     def then(self, other: Described) -> Described:
         """These facts, and those of a less sure source where there is none.
 
-        Of a kind that was told by a surer source, another source tells no bounds or levels of another kind.
+        Of a kind that was told by a surer source, another source tells no bounds or levels of another kind, nor a way to
+        change that needs an order. A bound that contradicts the other one is not taken.
         """
         bounds = ("low", "high", "codes", "ordered", "levels", "value_labels", "unit", "missing", "blank", "as_nan")
-        foreign = bounds if self.kind is not None and not _agree(self.kind, other.kind) else ()
+        foreign = {*bounds} if self.kind is not None and not _agree(self.kind, other.kind) else set()
+        if foreign and other.change in ("up", "down"):
+            foreign.add("change")
+        ends = [getattr(self if end in self.sources else other, end) for end in ("low", "high")]
+        if None not in ends and not ends[0] < ends[1]:
+            foreign |= {"low", "high"}
         new = {name for name in other.sources if name not in self.sources and name not in foreign}
         if self.kind == "number" and other.kind == "integer" and self.sources.get("kind") == TYPE:
             new.add("kind")  # a float column may hold whole numbers: pandas makes it one for a single missing value
@@ -85,7 +98,7 @@ class Described:
         """The facts that are still missing for a declaration."""
         if self.kind is None:
             return ("kind",)
-        if self.kind in ("number", "integer", "date"):
+        if self.kind in NUMERIC_KINDS:
             return tuple(name for name in ("low", "high") if getattr(self, name) is None)
         return ("levels",) if self.kind == "levels" and not self.levels else ()
 
@@ -128,11 +141,23 @@ class Described:
 
 def described(column: Column, source: str) -> Described:
     """What a declaration tells, as facts."""
-    told = {one.name: getattr(column, one.name) for one in fields(column) if one.name not in ("integer", "date")}
+    known = {one.name for one in fields(Described)}
+    told = {one.name: getattr(column, one.name) for one in fields(column) if one.name in known}
     told = {name: value for name, value in told.items() if value is not False}
     if isinstance(column, Categorical):
-        return Described.of(source, kind="boolean" if column.levels == (False, True) else "levels", **told)
-    return Described.of(source, kind="date" if column.date else "integer" if column.integer else "number", **told)
+        kind = "boolean" if column.levels == (False, True) else "levels"
+    else:
+        kind = "date" if column.date else "integer" if column.integer else "number"
+    made = Described.of(source, kind=kind, **told)
+    off_rows = dict.fromkeys((fact for fact in column.from_rows if fact in made.sources), ROWS)
+    return replace(made, sources={**made.sources, **off_rows})  # what was read off rows once stays so
+
+
+def first_of(one: Described | None, other: Described) -> Described:
+    """The first of two descriptions of one column in a code book, with a note where the second says something else."""
+    if one is None or one == other:
+        return other if one is None else one
+    return replace(one, note=one.note or "it is described twice, in different ways; the first is taken")
 
 
 def _agree(kind: Kind, other: Kind | None) -> bool:

@@ -99,7 +99,11 @@ def doctor(
     for name, column in case.schema.items():
         if facts.columns[name].rows:
             findings += _about_column(name, column, facts.columns[name], is_target=name == case.target)
-    counted = f"{facts.rows:,} rows were read; {facts.counted:,} of them count in every answer."
+    lacking = [name for name in case.schema if name not in facts.given or name in facts.refused]
+    counting = f"{facts.counted:,} of them {'counts' if facts.counted == 1 else 'count'} in every answer"
+    if facts.rows and lacking:
+        counting = "no question can be asked about them, because declared columns are missing"
+    counted = f"{facts.rows:,} row{' was' if facts.rows == 1 else 's were'} read; {counting}."
     summary = [f"{counted} {len(case.schema)} column{'s are' if len(case.schema) > 1 else ' is'} declared."]
     seconds = None
     if model is not None and not any(finding.gravity == "stop" and finding.where != "rows" for finding in findings):
@@ -152,6 +156,11 @@ class _Case:
 def _about_columns(case: _Case, facts: RowFacts, person: str | None) -> Iterator[Finding]:
     known = {*case.schema, *case.declared.left_out, person}
     extra = [name for name in facts.given if name not in known]
+    if facts.rows and not {*case.schema} & {*facts.given}:
+        yield Finding(
+            "stop", "rows", f"they have none of the declared columns, but {_listed(facts.given)}: are these the right rows?"
+        )
+        return
     for name in case.schema:
         if facts.rows and name not in facts.given:
             yield Finding("stop", name, f"is declared, and the rows have no such column.{_checks.did_you_mean(name, extra)}")
@@ -277,6 +286,8 @@ def _nearest(value: object, column: Categorical) -> str:
         if str(level).strip().lower() == plain:
             how = "a space" if str(value).strip() == str(level) else "capital letters"
             return f" It differs from {level!r} by {how} only."
+    if "\ufffd" in plain:
+        return " It is not UTF-8; save the file as UTF-8."
     return _checks.did_you_mean(value, column.levels)
 
 
@@ -296,24 +307,23 @@ def _about_numbers(name: str, column: Numeric, facts: ColumnFacts, lost: str) ->
             "value and is read as "
             f"{told(where)}; declare codes = [{value:g}], and missing = {value:g} if it means that.",
         )
+    others = [facts.low, facts.high] if facts.more_outside else [value for value in facts.outside if value not in codes]
     for count, end, word, reached in (
-        (facts.below, column.low, "below", facts.low),
-        (facts.above, column.high, "above", facts.high),
+        (facts.below, column.low, "below", min(others, default=facts.low)),
+        (facts.above, column.high, "above", max(others, default=facts.high)),
     ):
         rest = count - sum(number for value, number in codes.items() if (value < column.low) == (word == "below"))
         if rest:
+            what = "a value" if rest == 1 else "values"
+            how_far = f"({'as far as ' if rest > 1 else ''}{told(reached)}), which {'is' if rest == 1 else 'are'}"
             yield Finding(
                 "care" if rest > 0.01 * facts.rows else "note",
                 name,
-                f"{_rows(rest, facts.rows)} values {word} {told(end)} (as far as {told(reached)}), and is read as "
-                f"{told(end)}.",
+                f"{_rows(rest, facts.rows)} {what} {word} {told(end)} {how_far} read as {told(end)}.",
             )
     if facts.not_whole:
-        yield Finding(
-            "care",
-            name,
-            f"{_rows(facts.not_whole, facts.rows)} numbers that are not whole, and are rounded; is it an integer?",
-        )
+        what = "a number that is not whole, and is" if facts.not_whole == 1 else "numbers that are not whole, and are"
+        yield Finding("care", name, f"{_rows(facts.not_whole, facts.rows)} {what} rounded; is it an integer?")
     if column.integer and not column.date and facts.distinct_rows > 100 and len(facts.distinct) > 0.95 * facts.distinct_rows:
         yield Finding(
             "care", name, "has another value in nearly every row, as an identifier has; if it is one, leave it out."

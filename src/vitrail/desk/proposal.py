@@ -71,7 +71,7 @@ def _by_rows(told: Described, looked: Looked, suggested: Described) -> Described
             told = replace(told, kind="integer", sources={**told.sources, "kind": ROWS})
     seen = Described.of(ROWS, **facts)
     if told.kind == "levels" and looked.may_be_codes and not told.levels:
-        seen = Described.of(ROWS, **facts | {"kind": "levels", "levels": tuple(sorted(looked.counted))})
+        seen = Described.of(ROWS, **facts | {"kind": "levels", "levels": tuple(looked.distinct.tolist())})
     if told.kind in ("integer", "number") and told.low is not None and told.high is not None:
         apart = tuple(int(code) for code in looked.special_codes() if not told.low <= code <= told.high)
         seen = Described.of(ROWS, kind=told.kind, codes=apart, blank=facts.get("blank"))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from ..schema import Categorical, Column
 from ..schema.days import date_text
-from .declaration import DEFAULT_DELTA, FORMAT
+from ..schema.rules import named_in, rule_from_json
+from .declaration import DEFAULT_DELTA, FORMAT, declaration_of
 from .described import CODE_BOOK, NAME, OWNER, ROWS, TYPE, Described
 
 HEAD = """\
@@ -75,17 +78,28 @@ class Draft:
 
     @property
     def looked(self) -> dict[str, list[str]]:
-        """The facts that were read off the rows."""
+        """The facts that were read off the rows, by column."""
         facts_of = [one.name for one in fields(Described)]
         found = {
             name: [fact for fact in facts_of if facts.sources.get(fact) == ROWS] for name, facts in self.declared.items()
         }
-        counted = {"rows": ["rows"]} if self.rows_counted else {}
-        return {name: facts for name, facts in found.items() if facts} | counted
+        return {name: facts for name, facts in found.items() if facts}
+
+    def check(self, path: Path) -> None:
+        """Refuse what every command would refuse once the open places are filled in; ``path`` is where the file will lie."""
+        wanting = {name for name, facts in self.declared.items() if facts.wanting}
+        filled = replace(
+            self,
+            rows=self.rows or 1,
+            epsilon=self.epsilon or max([1.0, *self.caps.values()]),
+            columns={**self.columns, **dict.fromkeys(wanting, Described.of(OWNER, kind="boolean"))},
+            rules=[rule for rule in self.rules if wanting.isdisjoint(named_in(rule_from_json(dict(rule))))],
+        )
+        declaration_of(tomllib.loads(filled.text()), path)
 
     def text(self) -> str:
         """The file."""
-        looked = ", but for those under [looked]" if self.looked else ""
+        looked = ", but for those listed as looked" if self.looked or self.rows_counted else ""
         return HEAD.format(name=self.name, looked=looked) + "\n".join(self._lines()) + "\n"
 
     def _lines(self) -> Iterator[str]:
@@ -107,6 +121,8 @@ class Draft:
             self.rows or 0,
             f"how many {counted}, for everybody to know" if self.rows else f"{FILL_IN}: about how many {counted}",
         )
+        if self.rows_counted:
+            yield from _line("looked", ["rows"], "what was read off the rows with --look: public by the owner's decision")
         if self.person is not None:
             yield from _line(
                 "person", self.person, "whose row it is: everybody counts once, and the promise is about people"

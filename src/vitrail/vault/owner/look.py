@@ -7,11 +7,14 @@ declaration needs: bounds are rounded outwards to numbers that many datasets sha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..._types import Floats
+from ...errors import InvalidInput
 from ...nothing_escapes import hushed
 from ...schema.days import days_of
 from ...schema.frames import Days, Numbers, Refused, Source, is_missing, sources_of
@@ -22,6 +25,9 @@ FEW_NUMBERS = 12
 """Whole numbers with at most so many values may be codes of categories; the owner is asked."""
 CODES_BELOW_ZERO = (-1.0, -7.0, -8.0, -9.0, -77.0, -88.0, -99.0, -777.0, -888.0, -999.0, -9999.0)
 CODES_OF_NINES = (99.0, 999.0, 9999.0, 99999.0)
+SPECIAL = (*CODES_BELOW_ZERO, *CODES_OF_NINES)
+MANY_DISTINCT = 10_000
+MOST_DISTINCT = 100_000
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -33,12 +39,18 @@ class Looked:
     blank: int = 0
     texts: dict[object, int] = field(default_factory=dict)
     too_many: bool = False
+    dates: int = 0
+    first_day: float = math.inf
+    last_day: float = -math.inf
+    numbers: int = 0
     low: float = math.inf
     high: float = -math.inf
+    """Of all numbers but those that may be codes, which are counted beside."""
+    may_be_special: set[float] = field(default_factory=set)
     whole: bool = True
-    dates: int = 0
-    numbers: int = 0
-    counted: dict[float, int] = field(default_factory=dict)
+    distinct: Floats = field(default_factory=lambda: np.empty(0))
+    distinct_of: int = 0
+    """Among how many numbers the distinct ones were counted: no more are, once there are :data:`MOST_DISTINCT`."""
     truths: bool = False
 
     def add(self, source: Source) -> None:
@@ -49,31 +61,33 @@ class Looked:
         elif isinstance(source, Days):
             present = source.values[np.isfinite(source.values)]
             self.blank += len(source) - len(present)
-            self.dates += len(present)
-            if len(present):
-                self.low, self.high = min(self.low, float(present.min())), max(self.high, float(present.max()))
+            self._add_days(present)
         elif isinstance(source, Numbers):
             self.blank += int(np.isnan(source.values).sum())
             self._add_numbers(source.values[np.isfinite(source.values)])
         else:
             codes, counts = np.unique(source.codes, return_counts=True)
-            for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-                self._add_value(None if code < 0 else source.distinct[code], count)
+            values = [None if code < 0 else source.distinct[code] for code in codes.tolist()]
+            self._add_values(list(zip(values, counts.tolist(), strict=True)))
 
-    def _add_value(self, value: object, count: int) -> None:
-        if is_missing(value) or (isinstance(value, str) and not value.strip()):
-            self.blank += count
-        elif isinstance(value, bool | np.bool_):
-            self.truths = True
-            self.texts[bool(value)] = self.texts.get(bool(value), 0) + count
-        elif math.isfinite(number := number_of(value)):
-            self._add_numbers(np.full(count, number))
-            self._add_text(value, count)
-        elif not math.isnan(days := days_of(value)):
-            self.dates += count
-            self.low, self.high = min(self.low, days), max(self.high, days)
-        else:
-            self._add_text(value, count)
+    def _add_values(self, counted: Sequence[tuple[object, int]]) -> None:
+        numbers: list[float] = []
+        times: list[int] = []
+        for value, count in counted:
+            if is_missing(value) or (isinstance(value, str) and not value.strip()):
+                self.blank += count
+            elif isinstance(value, bool | np.bool_):
+                self.truths = True
+                self.texts[bool(value)] = self.texts.get(bool(value), 0) + count
+            elif math.isfinite(number := number_of(value)) and not _is_code_text(value):
+                numbers.append(number)
+                times.append(count)
+                self._add_text(value, count)
+            elif not math.isnan(days := days_of(value)):
+                self._add_days(np.full(count, days))
+            else:
+                self._add_text(value, count)
+        self._add_numbers(np.repeat(np.array(numbers, dtype=np.float64), np.array(times, dtype=np.intp)))
 
     def _add_text(self, value: object, count: int) -> None:
         plain = value.strip() if isinstance(value, str) else repr(value) if not isinstance(value, int | float) else value
@@ -82,16 +96,21 @@ class Looked:
         else:
             self.too_many = True
 
-    def _add_numbers(self, numbers: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
-        if not len(numbers):
-            return
+    def _add_days(self, days: Floats) -> None:
+        self.dates += len(days)
+        self.first_day = min(self.first_day, float(days.min(initial=math.inf)))
+        self.last_day = max(self.last_day, float(days.max(initial=-math.inf)))
+
+    def _add_numbers(self, numbers: Floats) -> None:
         self.numbers += len(numbers)
         self.whole &= bool((numbers == np.rint(numbers)).all())
-        found, counts = np.unique(numbers, return_counts=True)
-        for value, count in zip(found.tolist(), counts.tolist(), strict=True):
-            if value in self.counted or len(self.counted) <= 10_000:
-                self.counted[value] = self.counted.get(value, 0) + count
-        self.low, self.high = min(self.low, float(numbers.min())), max(self.high, float(numbers.max()))
+        special = np.isin(numbers, SPECIAL)
+        self.may_be_special.update(numbers[special].tolist())
+        self.low = min(self.low, float(numbers[~special].min(initial=math.inf)))
+        self.high = max(self.high, float(numbers[~special].max(initial=-math.inf)))
+        if self.whole and len(self.distinct) <= MOST_DISTINCT:
+            self.distinct = np.union1d(self.distinct, numbers)
+            self.distinct_of += len(numbers)
 
     def facts(self) -> dict[str, object]:
         """The facts for a declaration; ``kind`` is there where it is plain."""
@@ -100,7 +119,7 @@ class Looked:
         if not filled:
             return told
         if self.dates == filled:
-            return told | {"kind": "date", "low": _year_below(self.low), "high": _year_above(self.high)}
+            return told | {"kind": "date", "low": _year_below(self.first_day), "high": _year_above(self.last_day)}
         if self.truths and len(self.texts) <= 2:
             return told | {"kind": "boolean"}
         words = [text.lower() for text in self.texts if isinstance(text, str)]
@@ -108,42 +127,42 @@ class Looked:
             return told | {"kind": "boolean"}
         if self.numbers == filled:
             return told | self._quantity()
+        if self.dates:  # and something else: the owner knows what
+            return told
         if not self.too_many and len(self.texts) <= MOST_LEVELS:
             return told | {"kind": "levels", "levels": tuple(sorted(self.texts, key=str))}
-        mean = filled / max(len(self.texts), 1)
-        return told | {"kind": "text" if mean > 1.2 or any(" " in str(text) for text in self.texts) else "identifier"}
+        return told | {"kind": "text" if any(" " in str(text) for text in self.texts) else "identifier"}
 
     def _quantity(self) -> dict[str, object]:
-        codes = self.special_codes()
-        rest = [value for value in self.counted if value not in codes]
-        if not rest:
-            rest, codes = list(self.counted), ()
-        low, high = min(rest), max(rest) if len(self.counted) <= 10_000 else self.high
-        kind = "integer" if self.whole else "number"
-        if self.whole and len(self.counted) > 10_000 and len(self.counted) >= 0.99 * self.numbers:
+        if self._names_rows():
             return {"kind": "identifier"}
-        if self.whole and self.numbers > 100 and len(self.counted) == self.numbers and high - low < 2 * self.numbers:
-            return {"kind": "identifier"}  # one number for each row, without gaps
+        codes = self.special_codes()
+        quantities = [value for value in self.may_be_special if value not in codes]
+        low, high = min([self.low, *quantities]), max([self.high, *quantities])
         bounds = round_bounds(low, high)
-        told: dict[str, object] = {"kind": kind, "low": bounds[0], "high": bounds[1]}
+        told: dict[str, object] = {"kind": "integer" if self.whole else "number", "low": bounds[0], "high": bounds[1]}
         return told | ({"codes": tuple(int(code) for code in codes)} if codes else {})
+
+    def _names_rows(self) -> bool:
+        """Whether whole numbers tell rows apart: nearly all differ, and they are many or without gaps."""
+        count, of = len(self.distinct), self.distinct_of
+        if not self.whole or count < 0.99 * of:
+            return False
+        return count > MANY_DISTINCT or (of > 100 and count == of and self.distinct[-1] - self.distinct[0] < 2 * of)
 
     def special_codes(self) -> tuple[float, ...]:
         """Numbers that stand apart from the others, as codes for "no record" do."""
-        if not self.whole:
+        if not self.whole or self.low > self.high:
             return ()
-        others = sorted(value for value in self.counted if value not in (*CODES_BELOW_ZERO, *CODES_OF_NINES))
-        if not others:
-            return ()
-        low, high = others[0], others[-1]
-        below = [code for code in CODES_BELOW_ZERO if code in self.counted and low >= 0]
-        above = [code for code in CODES_OF_NINES if code in self.counted and code > 2 * max(high, 1) and high < code - 20]
+        seen, high = self.may_be_special, self.high
+        below = [code for code in CODES_BELOW_ZERO if code in seen and self.low >= 0]
+        above = [code for code in CODES_OF_NINES if code in seen and code > 2 * max(high, 1) and high < code - 20]
         return (*below, *above)
 
     @property
     def may_be_codes(self) -> bool:
         """Whether whole numbers are so few that they may be codes of categories."""
-        return self.whole and 0 < len(self.counted) <= FEW_NUMBERS and self.numbers == self.rows - self.blank
+        return self.whole and 0 < len(self.distinct) <= FEW_NUMBERS and self.numbers == self.rows - self.blank
 
 
 def look(batches: Iterable[object]) -> tuple[dict[str, Looked], int]:
@@ -155,7 +174,15 @@ def look(batches: Iterable[object]) -> tuple[dict[str, Looked], int]:
         for name, source in sources.items():
             columns.setdefault(name, Looked()).add(source)
         rows += len(next(iter(sources.values()))) if sources else 0
+    for name, seen in columns.items():
+        if any("\ufffd" in str(text) for text in seen.texts):
+            raise InvalidInput(f"column {name!r} holds texts that are not UTF-8; save the rows as UTF-8, and look again")
     return columns, rows
+
+
+def _is_code_text(value: object) -> bool:
+    """Whether a text has zeros in front that a number would lose, as postal codes and account numbers have."""
+    return isinstance(value, str) and re.match(r"\s*[-+]?0[0-9]", value) is not None
 
 
 def round_bounds(low: float, high: float) -> tuple[float, float]:

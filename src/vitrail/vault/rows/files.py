@@ -11,12 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import InvalidInput
-from ...schema.csv_lines import batches_of, read_header
+from ...schema.csv_lines import CSV_ENDINGS, batches_of, header_at, read_header
 from .pieces import Batches, Origin, Piece
 
 READABLE_FORMATS = ("parquet", "arrow", "orc")
 """Formats of datasets whose columns have types of their own. Those of texts guess types from values, row by row."""
-CSV_ENDINGS = (".csv", ".tsv")
 
 
 def files_origin(paths: Sequence[str | Path]) -> Origin:
@@ -96,18 +95,11 @@ def _parquet(file: Path) -> Piece:
 def _csv(file: Path) -> Piece:
     what = f"the data {str(file)!r}"
 
-    def opened() -> Any:
-        return file.open(encoding="utf-8-sig", errors="replace")
-
     def columns() -> pa.Schema:
-        try:
-            with opened() as lines:
-                return pa.schema([(name, pa.large_string()) for name in read_header(next(lines, ""), what).names])
-        except OSError as error:
-            raise InvalidInput(f"{what} cannot be read: {error.strerror}") from None
+        return pa.schema([(name, pa.large_string()) for name in header_at(file, what).names])
 
     def batches(names: list[str], rows: int) -> Batches:
-        with opened() as lines:
+        with file.open(encoding="utf-8-sig", errors="replace") as lines:
             yield from batches_of(lines, read_header(next(lines, ""), what), names)
 
     return Piece(file.name, columns, batches, f"{what} cannot be read as CSV", typed=False)
