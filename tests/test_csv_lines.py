@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from vitrail.errors import InvalidInput
-from vitrail.schema.csv_lines import SEPARATORS, Header, batches_of, cells_of, header_of, is_row, read_header
+from vitrail.schema.csv_lines import SEPARATORS, Header, batches_of, cells_of, is_row, read_header
 
 # Everything that a parser may take for something else, more often than by chance.
 PIECES = [
@@ -136,9 +136,3 @@ def test_what_is_no_header_is_refused_and_not_quoted(line, says):
     assert "the first line of it" in told
     assert "State-gov" not in told
     assert "77516" not in told
-
-
-def test_where_commas_are_read_alone_others_are_named():
-    assert header_of("age,job\n", "it") == ["age", "job"]
-    with pytest.raises(InvalidInput, match="it is separated by tabs; commas are read here: convert it"):
-        header_of("age\tjob\n", "it")

@@ -91,7 +91,7 @@ def test_bands_of_groups_and_of_differences_between_them_held_on_all_data() -> N
 
 
 def test_promises_about_people_cost_little_and_their_bands_held() -> None:
-    """``person=`` on stays in hospital; shares of people are known less well than those of stays, of which there are more."""
+    """``person=`` on stays in hospital; shares of people are known less well than of stays, of which there are more."""
     found = results("persons")["headline"]
     assert found["bands_held"] >= 0.93
     assert found["bands_worst"] >= 0.85
