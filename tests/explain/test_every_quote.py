@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import pytest
 
 import vitrail as vt
@@ -13,15 +16,29 @@ from vitrail.errors import InvalidInput
 from vitrail.explain import quoted, recipe
 
 
+def asked(row: Row) -> tuple[vt.PrivateData, Any]:
+    """Data without rows, and what the explainer's price would buy there: once for the tests that look at it."""
+    return _asked(row.name)
+
+
+@functools.cache
+def _asked(name: str) -> tuple[vt.PrivateData, Any]:
+    row, data = next(row for row in TABLE if row.name == name), private({name: [] for name in SCHEMA})
+    return data, data.quote(row.make(data, model()), epsilon=row.epsilon)
+
+
+def hurry(monkeypatch: pytest.MonkeyPatch, rows: int = 100) -> None:
+    """Few stand-in rows and one draw, where it does not matter what a quote shows."""
+    monkeypatch.setattr(quoted, "STAND_IN_ROWS", rows)
+    monkeypatch.setattr(recipe, "QUOTE_DRAWS", 1)
+
+
 @EVERY
-def test_a_quote_is_free_and_shows_the_same_kind_of_result(row: Row) -> None:
-    data = private({name: [] for name in SCHEMA})
-    before = len(data.budget.entries)
+def test_a_quote_is_free_and_shows_the_same_kind_of_result(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, quote = asked(row)
     explainer = row.make(data, model())
-    quote = data.quote(explainer, epsilon=row.epsilon)
-    assert len(data.budget.entries) == before
+    assert len(data.budget.entries) == len(private({name: [] for name in SCHEMA}).budget.entries)
     assert quote.fits
-    assert not data.quote(explainer, epsilon=19_000.0).fits
     price = Cost.of_mu(question_mu(row.epsilon, None, data.delta))
     assert quote.price.cost == price
     if row.bands:
@@ -30,12 +47,13 @@ def test_a_quote_is_free_and_shows_the_same_kind_of_result(row: Row) -> None:
             quote = explainer.quote(row.points, epsilon=row.epsilon)
         assert type(real) is type(quote.result)
         assert 1 / row.quote_within < quote.half_width / real.half_width < row.quote_within
+    hurry(monkeypatch)
+    assert not data.quote(explainer, epsilon=19_000.0).fits
 
 
 @EVERY
 def test_a_quote_says_the_verdict_to_expect(row: Row) -> None:
-    data = private({name: [] for name in SCHEMA})
-    quote = data.quote(row.make(data, model()), epsilon=row.epsilon)
+    _, quote = asked(row)
     known = row.bands
     assert (quote.verdict is not None) == known
     assert quote.to_json()["verdict"] == (quote.verdict.value if known else None)
@@ -81,8 +99,7 @@ def test_an_accuracy_has_a_price(row: Row, monkeypatch: pytest.MonkeyPatch) -> N
     if not row.bands:
         pytest.skip("this explainer has no bands")
     # The search is tested here, over many quotes: few stand-in rows and one draw each. The test above has them all.
-    monkeypatch.setattr(quoted, "STAND_IN_ROWS", 200)
-    monkeypatch.setattr(recipe, "QUOTE_DRAWS", 1)
+    hurry(monkeypatch, rows=200)
     data = private({name: [] for name in SCHEMA})
     explainer = row.make(data, model())
     wanted = 1.3 * data.quote(explainer, epsilon=row.epsilon).half_width
@@ -98,8 +115,7 @@ RANDOM = ("any curve", "any ranking", "any ranking of the first", "local enhance
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row.name not in RANDOM], ids=lambda row: row.name)
 def test_a_quote_is_the_same_again(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quoted, "STAND_IN_ROWS", 100)
-    monkeypatch.setattr(recipe, "QUOTE_DRAWS", 1)
+    hurry(monkeypatch)
     data = private({name: [] for name in SCHEMA})
     explainer = row.make(data, model())
     first, second = (data.quote(explainer, epsilon=row.epsilon).half_width for _ in range(2))
