@@ -21,7 +21,7 @@ MU, DRAWS, FEW = 2.0, 1000, 6
 PERSON = {"age": 90, "hours": 80.0, "sex": "Male", "rich": "yes"}
 WITHOUT = rows(FEW)
 WITH = {name: np.append(values, PERSON[name]) for name, values in WITHOUT.items()}
-FAST = {"marginals", "private rows of two columns", "shapley"}
+FAST = {"marginals", "shapley"}
 EVERY = [pytest.param(row, id=row.name, marks=() if row.name in FAST else pytest.mark.slow) for row in TABLE]
 
 
