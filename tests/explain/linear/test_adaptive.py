@@ -67,7 +67,7 @@ def losses(problem, rows, points, explained):
     return np.array([loss_of(problem, rows, point, phi) for point, phi in pairs])
 
 
-@pytest.mark.usefixtures("planted_noise")
+@pytest.mark.usefixtures("planted_noise", "questions_known_to_be_row_wise")
 def test_nearby_points_cost_less_and_lose_no_more():
     """On points near each other it spends a fraction, and the same fraction buys a plain descent far less."""
     problem, rows, mu = problem_of(), random_rows(), 0.4
