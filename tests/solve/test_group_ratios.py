@@ -81,7 +81,7 @@ def test_ends_that_were_cut_would_not_hold() -> None:
     "rates", [(0.3, 0.3, 0.3, 0.3, 0.3), (0.1, 0.5, 0.3, 0.2, 0.9), (1.0, 1.0, 0.2, 1.0, 0.9), (0.4, 0.6)]
 )
 def test_the_largest_difference_and_the_smallest_ratio_hold(rates: tuple[float, ...]) -> None:
-    draw, draws = np.random.default_rng(4), 1500
+    draw, draws = np.random.default_rng(4), 600
     sizes = (1000.0, 30.0, 100.0, 50.0, 20.0)
     parts = [sums_of(rate, size, draw, (draws,)) for rate, size in zip(rates, sizes, strict=False)]
     sums = Sums(*(np.stack([part[k] for part in parts], axis=1) for k in range(2)), *parts[0][2:])  # type: ignore[arg-type]
