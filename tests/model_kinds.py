@@ -130,6 +130,14 @@ def sklearn_forest(folder: Path) -> Trained:
     return Trained(model, lambda frame: model.predict_proba(plain(frame))[:, 1], file, ("--unsafe-pickle",))
 
 
+def gradient_boosting(folder: Path) -> Trained:
+    """The same with gradient boosting, in a skops file."""
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    model = _encoded(GradientBoostingClassifier(n_estimators=8, random_state=0)).fit(plain(), labels())
+    return Trained(model, lambda frame: model.predict_proba(plain(frame))[:, 1], _skops(model, folder / "boosting.skops"))
+
+
 def hist_boosting_categories(folder: Path) -> Trained:
     """Histogram boosting on category columns."""
     from sklearn.ensemble import HistGradientBoostingClassifier
@@ -286,6 +294,7 @@ KINDS: dict[str, Callable[[Path], Trained]] = {
     for made in (
         sklearn_pipeline,
         sklearn_forest,
+        gradient_boosting,
         hist_boosting_categories,
         hist_boosting_ordinal,
         xgboost_sklearn,

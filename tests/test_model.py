@@ -121,7 +121,7 @@ def test_predicting_on_rows_is_silent():
         warnings.warn(f"saw {x[0]}", UserWarning, stacklevel=1)
         return np.log(x[:, 0] * 0)
 
-    model = Model(loud, range=(0, 1))
+    model = Model(loud, range=(0, 1), inputs="features")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isnan(model.predict(SCHEMA, SCHEMA.probe_rows(4))).all()

@@ -237,7 +237,7 @@ def test_what_has_no_stable_content_has_no_digest():
         def predict_proba(self, x):
             return np.tile([0.5, 0.5], (len(x), 1))
 
-    model = Model(Local())
+    model = Model(Local(), inputs="features")
     model.check(SCHEMA)
     assert model.digest() is None
     code = "from vitrail.model import Model\nclass C:\n    def predict_proba(self, x): pass\nprint(Model(C()).digest())"

@@ -26,7 +26,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..schema import Schema
-from .contents import catboost_content, is_of
+from .content_walk import catboost_content, is_of
 from .levels import Categories
 from .predictors import ModelInput, Predictor
 from .recorded import given_names, has_categories, recorded_categories

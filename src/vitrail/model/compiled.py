@@ -29,7 +29,7 @@ from ..schema.layout import original_values
 from .boosters import LightgbmPredictor, XgboostPredictor
 from .c_walk import DeepWalk
 from .cells import Cells, Seen, cells_of
-from .contents import is_of
+from .content_walk import is_of
 from .feeds import Feed
 from .leaf_masks import MOST_LEAVES, LeafMasks
 from .levels import level_rows

@@ -1,105 +1,23 @@
-"""A stable hash of what a fitted predictor holds, so that the same question about the same model is recognised.
+"""Which model a question is about: its content within one question, and as much as can be known of a function.
 
-A plain pickle is not stable: it writes "the same object as before" where two attributes happen to share one, which a
-save and a load change. So nothing is memoised here, and arrays and tensors enter by type, shape and bytes. Classes and
-functions enter by name only; what is defined in ``__main__`` has no name that means the same tomorrow, hence no hash.
-
-A bare function has no such hash: what it reaches through its globals cannot be followed. What *can* be known of it, its
-instructions, constants, defaults and the values it closes over, is its *sketch*. A sketch never makes a question known by
-itself. It keeps two functions apart that were given one name (``key=``). Another version of Python compiles other
-instructions; the same question is then charged again, which is the safe side of being wrong.
+A bare function has no hash of its content (``content_walk``): what it reaches through its globals cannot be followed. What
+*can* be known of it, its instructions, constants, defaults and the values it closes over, is its *sketch*. A sketch never
+makes a question known by itself. It keeps two functions apart that were given one name (``key=``). Another version of Python
+compiles other instructions; the same question is then charged again, which is the safe side of being wrong.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import io
-import json
-import pickle
-import sys
-import tempfile
 import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-PICKLE_PROTOCOL = 5
-
-
-class _ContentPickler(pickle.Pickler):
-    """Writes bytes to be hashed, never to be read back."""
-
-    def reducer_override(self, obj: object) -> Any:
-        if isinstance(obj, type | types.FunctionType) and obj.__module__ == "__main__":
-            raise pickle.PicklingError(f"{obj.__qualname__} is defined in __main__")
-        if type(obj) is np.ndarray and not obj.dtype.hasobject:
-            return str, (_array_text(obj),)
-        torch = sys.modules.get("torch")
-        if torch is not None and isinstance(obj, torch.Tensor):
-            # Through a byte view, because NumPy lacks some of torch's dtypes.
-            plain = obj.detach().cpu().contiguous()
-            content = plain.reshape(-1).view(torch.uint8).numpy() if plain.numel() else np.empty(0, dtype=np.uint8)
-            return str, (f"{plain.dtype}{tuple(plain.shape)}{_array_text(content)}",)
-        if (serialised := _booster_text(obj)) is not None:
-            return str, (serialised,)
-        return NotImplemented
-
-
-def _booster_text(given: Any) -> str | None:
-    """A booster by its trees: its own pickle also holds how many threads it was trained with, and when."""
-    if is_of(given, "xgboost", "Booster"):
-        return hashlib.sha256(given.save_raw("ubj")).hexdigest()
-    if is_of(given, "lightgbm", "Booster"):
-        return hashlib.sha256(given.model_to_string().encode()).hexdigest()
-    return catboost_content(given) if is_of(given, "catboost", "CatBoost") else None
-
-
-def catboost_content(model: Any) -> str | None:
-    """A stable hash of a fitted model of CatBoost: its JSON form, if it has one, without when and how it was trained."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.json"
-        try:
-            model.save_model(str(path), format="json")
-        except Exception:
-            return None
-        parts = json.loads(path.read_text())
-    del parts["model_info"]
-    parts["classes"] = np.ravel(model.classes_).tolist() if model.classes_ is not None else []
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def is_of(given: object, module: str, name: str) -> bool:
-    """Whether something is an instance of a library's class; a library that nobody imported made none."""
-    kind = getattr(sys.modules.get(module), name, None)
-    return isinstance(kind, type) and isinstance(given, kind)
-
-
-def _array_text(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:
-    plain = np.ascontiguousarray(array)
-    # A view where there is one: forests hold tens of megabytes.
-    content = hashlib.sha256(plain.reshape(-1).view(np.uint8).data if plain.nbytes else b"").hexdigest()
-    return f"{np.lib.format.dtype_to_descr(array.dtype)}{array.shape}{content}"
-
-
-def content_digest(predictor: object) -> str | None:
-    """SHA-256 of a predictor's class and content; None when it has no stable one."""
-    for fast in (True, False):  # without memory first; an object that refers to itself needs one
-        stream = io.BytesIO()
-        pickler = _ContentPickler(stream, PICKLE_PROTOCOL)
-        pickler.fast = fast
-        try:
-            pickler.dump(predictor)
-        except Exception:  # noqa: S112 - whatever cannot be pickled has no digest, for whatever reason
-            continue
-        kind = type(predictor)
-        return hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}\0".encode() + stream.getvalue()).hexdigest()
-    return None
-
+from .content_walk import content_digest
 
 _remembered: ContextVar[dict[int, tuple[object, str | None]] | None] = ContextVar("_remembered", default=None)
 

@@ -35,6 +35,11 @@ from .predictors import ModelInput, Predictor, TorchPredictor
 Inputs: TypeAlias = Literal["auto", "features", "values", "frame", "category-frame"]
 Kind: TypeAlias = Literal["features", "values", "frame", "category-frame"]
 INPUTS: tuple[Inputs, ...] = ("auto", "features", "values", "frame", "category-frame")
+BOTH = (
+    "say inputs='features' (scaled to [0, 1], one column for each level) or inputs='values' (original units, with level "
+    "indices)"
+)
+FRAME = ", or inputs='frame' for a pandas DataFrame"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ class Feed:
         The categories that the model recorded, in its order, by the schema's name of the column.
     codes : mapping or None
         The place of each of the schema's levels among them.
+    strange : mapping or None
+        Declared levels that the encoders inside the model do not know, by column.
     """
 
     kind: Kind | Literal["columns"]
@@ -60,6 +67,7 @@ class Feed:
     columns: tuple[str, ...] | None = None
     categories: Categories | None = field(default=None, hash=False)
     codes: dict[str, Indices] | None = field(default=None, hash=False, compare=False)
+    strange: Categories | None = field(default=None, hash=False, compare=False)
 
     def build(self, schema: Schema, raw: FloatArray) -> ModelInput:
         """The model's input for complete raw rows."""
@@ -124,6 +132,18 @@ def level_order(schema: Schema, feed: Feed) -> str:
     return f"; levels are numbered in the schema's order: {'; '.join(words)}" if words else ""
 
 
+def strange_levels(feed: Feed) -> str:
+    """Which declared levels the model does not know; nothing where it knows all of them, or none are recorded.
+
+    Examples
+    --------
+    >>> strange_levels(Feed("frame", strange={"sex": ("Other",)}))
+    "; it does not know 'Other' of column 'sex', and does with it what it does with any unknown level"
+    """
+    words = [f"{listed(levels)} of column {name!r}" for name, levels in (feed.strange or {}).items()]
+    return f"; it does not know {', '.join(words)}, and does with it what it does with any unknown level" if words else ""
+
+
 def _with_names(matrix: FloatArray, names: tuple[str, ...]) -> ModelInput:
     """A frame for a model that was fitted on one and would warn without names."""
     try:
@@ -133,7 +153,7 @@ def _with_names(matrix: FloatArray, names: tuple[str, ...]) -> ModelInput:
     return pandas.DataFrame(matrix, columns=list(names))
 
 
-def feed_of(schema: Schema, inputs: Inputs, predictor: Predictor, unknown: Unknown = "refuse") -> Feed:
+def feed_of(schema: Schema, inputs: Inputs, predictor: Predictor, unknown: Unknown = "missing") -> Feed:
     """Decide what the model is given, or say why that cannot be decided.
 
     Parameters
@@ -145,7 +165,8 @@ def feed_of(schema: Schema, inputs: Inputs, predictor: Predictor, unknown: Unkno
     predictor : Predictor
         The model.
     unknown : {"refuse", "missing"}
-        What becomes of declared levels for which the model recorded no category.
+        What becomes of declared levels for which the model recorded no category. ``Model`` refuses where it was told to;
+        who asks about a model that is in use need not do so again.
     """
     if inputs == "auto" and isinstance(predictor, FunctionPredictor):
         _refuse_other_columns(schema, predictor)
@@ -166,17 +187,18 @@ def _frame_feed(schema: Schema, kind: Kind, predictor: Predictor, unknown: Unkno
             f"the model was fitted on columns that the schema does not have: {listed(absent)}; "
             f"the schema has the columns {', '.join(map(repr, schema.names))}"
         )
+    known = ((_column_of(schema, name), levels) for name, levels in predictor.known_levels())
+    strange = refuse_other_levels(predictor.label, schema, known, unknown)
     if isinstance(predictor, OnnxPredictor):
-        return Feed("columns", names, columns)
-    refuse_other_levels(predictor.label, schema, predictor.known_levels())
+        return Feed("columns", names, columns, strange=strange)
     categories = predictor.categories(schema, columns or schema.names)
     if categories is None:
-        return Feed(kind, names, columns)
+        return Feed(kind, names, columns, strange=strange)
     plain = [name for name in columns or schema.names if name not in categories]
     if coded := text_columns(schema, plain):
         raise codes_refused(predictor.label, coded)
     codes = category_codes(predictor.label, schema, categories, unknown)
-    return Feed("category-frame" if categories else "frame", names, columns, categories, codes)
+    return Feed("category-frame" if categories else "frame", names, columns, categories, codes, strange)
 
 
 def _column_of(schema: Schema, name: str) -> str:
@@ -218,6 +240,8 @@ def _chosen(schema: Schema, predictor: Predictor) -> Kind:
             return "features"
         return "category-frame" if predictor.uses_category_dtype else "frame"
     if width is None:
+        if predictor.records_columns and not _is_scaled(schema):
+            raise _says_nothing(schema, predictor)
         return "features"
     if width == schema.n_features == schema.n_columns and not _is_scaled(schema):  # features and values are other numbers
         raise ModelError(
@@ -235,6 +259,39 @@ def _chosen(schema: Schema, predictor: Predictor) -> Kind:
             "or, if level i of the schema was the number i, say inputs='values'"
         )
     return "values"
+
+
+def _says_nothing(schema: Schema, predictor: Predictor) -> ModelError:
+    """What is said about an estimator that recorded nothing when it was fitted, or was not fitted."""
+    try:
+        predictor(schema.features(schema.filler())[0])
+    except Exception as error:
+        if "NotFitted" in type(error).__name__:
+            return ModelError(f"{predictor.label} is not fitted ({type(error).__name__}); call its fit first")
+    return ModelError(
+        f"{predictor.label} recorded neither names nor a number of columns when it was fitted, so it is not known what it "
+        f"takes, and that is not guessed; {BOTH}{FRAME}"
+    )
+
+
+def assumption(name: str, schema: Schema, inputs: Inputs, predictor: Predictor) -> str:
+    """What is to be said once about a model that does not say what it takes; nothing where it is known, or all the same.
+
+    Examples
+    --------
+    >>> score = FunctionPredictor(lambda x: x[:, 0])
+    >>> wide, scaled = Schema({"x": Numeric(0, 10)}), Schema({"x": Numeric(0, 1)})
+    >>> assumption("score", wide, "auto", score)[:41]
+    'score does not say what it takes, and is '
+    >>> assumption("score", wide, "values", score), assumption("score", scaled, "auto", score)
+    ('', '')
+    """
+    told = isinstance(predictor, FunctionPredictor) and any(inner.expected_width is not None for _, inner in predictor.calls)
+    says = predictor.expected_names is not None or predictor.expected_width is not None
+    if inputs != "auto" or told or says or _is_scaled(schema):
+        return ""
+    frame = FRAME if isinstance(predictor, FunctionPredictor) else ""
+    return f"{name} does not say what it takes, and is given features scaled to [0, 1]; {BOTH}{frame}"
 
 
 def _is_scaled(schema: Schema) -> bool:

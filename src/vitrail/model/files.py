@@ -17,10 +17,12 @@ from ..errors import ModelError
 from .boosters import CatboostPredictor, LightgbmPredictor, XgboostPredictor
 from .onnx_graphs import OnnxPredictor
 from .predictors import Predictor
+from .soundness import refuse_unsound
 
 PICKLES = (".pkl", ".pickle", ".joblib")
 # Types that skops does not trust by itself and that are part of scikit-learn's fitted estimators. None of them does more
-# than hold numbers or, the partial, a function that has to be on this list itself.
+# than hold numbers or, the partial, a function that has to be on this list itself. Numbers that compiled code follows
+# without looking are checked when they are loaded: ``soundness``.
 TRUSTED = frozenset(
     {
         "functools.partial",
@@ -35,10 +37,8 @@ TRUSTED = frozenset(
         "sklearn.gaussian_process.kernels.ConstantKernel",
         "sklearn.gaussian_process.kernels.Product",
         "sklearn.gaussian_process.kernels.RBF",
-        "sklearn.metrics._dist_metrics.EuclideanDistance64",
         "sklearn.metrics._scorer._PassthroughScorer",
         "sklearn.model_selection._split.StratifiedKFold",
-        "sklearn.neighbors._kd_tree.KDTree",
         "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
         "sklearn.tree._tree.Tree",
         "sklearn.utils._bunch.Bunch",
@@ -130,7 +130,9 @@ def _skops(path: Path, content: bytes, read: Callable[[object], Predictor]) -> P
             f"the skops file {str(path)!r} holds types that may run code: {', '.join(others)}; if you trust them, load it "
             "yourself (skops.io.load with trusted=) and give the loaded object"
         )
-    return read(skops.loads(content, trusted=asked))
+    loaded = skops.loads(content, trusted=asked)
+    refuse_unsound(loaded, str(path))
+    return read(loaded)
 
 
 OPENED: dict[str, Callable[[Path, bytes, Callable[[object], Predictor]], Predictor]] = {

@@ -2,15 +2,21 @@
 
 A function is given features in [0, 1], and says nothing of what it expects. But many a function only calls an estimator
 (``lambda x: forest.predict_proba(x)[:, 1]``), and that one recorded what it was fitted on. So estimators that a function
-reaches, through its closure, its globals, its defaults or as the object of a method, are looked for; ``feeds`` compares what
-they expect with what the function would be given.
+reaches, through its closure, its globals, its defaults, attributes, lists and dictionaries, are looked for; ``feeds``
+compares what they expect with what the function would be given. Where none is found, what it is given is said once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
+import sys
 import types
+from collections import deque
 from collections.abc import Callable, Iterator
+
+import numpy as np
 
 from .contents import sketch
 from .predictors import ModelInput, Predictor
@@ -52,35 +58,112 @@ class FunctionPredictor(Predictor):
         return {**self.__dict__, "calls": ()}  # what to give it has been decided where it was made
 
 
+# How far, and among how many objects, estimators are looked for: enough for anybody's own code, and an end for all of it.
+DEEPEST = 6
+MOST_OBJECTS = 4000
+MOST_ESTIMATORS = 32
+# What these define holds no estimator of the user's. Their estimators are found where the user's code holds them.
+LIBRARIES = {"catboost", "interpret", "joblib", "lightgbm", "matplotlib", "mlflow", "numpy", "onnxruntime", "pandas"}
+LIBRARIES |= {"polars", "pyarrow", "scipy", "sklearn", "torch", "xgboost", *sys.stdlib_module_names}
+_DATA = (bool, int, float, complex, str, bytes, bytearray, type(None), np.ndarray, np.generic)
+
+
 def estimators_in(function: object) -> Iterator[tuple[str, object]]:
-    """What a function reaches that predicts or transforms, by name."""
-    seen: set[int] = set()
-    for name, held in _reached(function, 3):
-        if id(held) not in seen and not isinstance(held, type | types.ModuleType) and _is_fitted(held):
-            seen.add(id(held))
-            yield name, held
+    """What a function reaches that predicts or transforms, by the name it has there; the nearest first.
+
+    Nothing is run: attributes are read from where they are stored, so that no property is evaluated.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> models = {"a": [LinearRegression()]}
+    >>> def score(x):
+    ...     return models["a"][0].predict(x)
+    >>> list(estimators_in(score))
+    [("models['a'][0]", LinearRegression())]
+    """
+    seen, waiting, n_found = {id(function)}, deque([("", function, 0)]), 0
+    while waiting:
+        name, held, depth = waiting.popleft()
+        for inner_name, inner in _parts(name, held):
+            if isinstance(inner, _DATA) or id(inner) in seen:
+                continue
+            if len(seen) >= MOST_OBJECTS or n_found >= MOST_ESTIMATORS:
+                return
+            seen.add(id(inner))
+            if _is_estimator(inner):
+                n_found += 1
+                yield inner_name, inner
+            if depth < DEEPEST:
+                waiting.append((inner_name, inner, depth + 1))
 
 
-def _is_fitted(held: object) -> bool:
-    acts = any(callable(getattr(held, method, None)) for method in ("predict", "predict_proba", "transform"))
-    return acts and not callable(getattr(held, "forward", None))  # a torch module says nothing of its columns
+def _is_estimator(held: object) -> bool:
+    if isinstance(held, type | types.ModuleType) or _root(type(held)) in ("pandas", "polars", "pyarrow"):
+        return False
+    acts = any(_has(held, method) for method in ("predict", "predict_proba", "transform"))
+    return acts and not _has(held, "forward")  # a torch module says nothing of its columns
 
 
-def _reached(given: object, depth: int) -> Iterator[tuple[str, object]]:
-    """Objects that a function refers to; functions among them are followed."""
-    if isinstance(given, functools.partial):
-        inner: list[tuple[str, object]] = [("func", given.func), *(("argument", argument) for argument in given.args)]
-        inner += given.keywords.items()
-    elif isinstance(given, types.MethodType):
-        inner = [("estimator", given.__self__)]
-    elif isinstance(given, types.FunctionType):
-        inner = list(_referred(given))
-    else:
+def _has(held: object, method: str) -> bool:
+    return inspect.getattr_static(held, method, None) is not None
+
+
+def _root(defined: object) -> str:
+    """The package that a class or a function is defined in."""
+    return str(getattr(defined, "__module__", None) or "").partition(".")[0]
+
+
+def _parts(name: str, held: object) -> Iterator[tuple[str, object]]:
+    """What an object refers to, and by which name."""
+    if isinstance(held, functools.partial):
+        yield "func", held.func
+        yield from (("argument", argument) for argument in held.args)
+        yield from held.keywords.items()
+    elif isinstance(held, types.MethodType):
+        yield "estimator", held.__self__
+        yield name or "function", held.__func__
+    elif isinstance(held, types.FunctionType):
+        yield from _referred(held) if not name or _root(held) not in LIBRARIES else ()
+    elif isinstance(held, staticmethod | classmethod):
+        yield name, held.__func__
+    elif isinstance(held, dict):
+        yield from ((f"{name}[{key!r}]", value) for key, value in dict.items(held))
+    elif isinstance(held, list | tuple | set | frozenset | deque):
+        yield from ((f"{name}[{place}]", item) for place, item in enumerate(held))
+    elif isinstance(held, type):
+        yield from _stored(name, held) if _root(held) not in LIBRARIES else ()
+    elif not isinstance(held, types.ModuleType) and _root(type(held)) not in LIBRARIES:
+        yield from _attributes(name, held)
+    elif callable(held):  # such as the wrapper of functools.lru_cache
+        yield from _attributes(name, held, of_class=False)
+
+
+def _attributes(name: str, held: object, *, of_class: bool = True) -> Iterator[tuple[str, object]]:
+    """Attributes of an object and of its class, as they are stored."""
+    yield from _stored(name, held)
+    for base in type(held).__mro__ if of_class else ():
+        if _root(base) in LIBRARIES:
+            continue
+        for attribute, value in vars(base).items():
+            # A slot is read off the object; a property would run.
+            if isinstance(value, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):
+                    yield _joined(name, attribute), value.__get__(held)
+            else:
+                yield _joined(name, attribute), value
+
+
+def _stored(name: str, held: object) -> Iterator[tuple[str, object]]:
+    try:
+        stored = dict(object.__getattribute__(held, "__dict__"))
+    except (AttributeError, TypeError):  # it has slots only
         return
-    for name, held in inner:
-        yield name, held
-        if depth > 0:
-            yield from _reached(held, depth - 1)
+    yield from ((_joined(name, attribute), value) for attribute, value in stored.items())
+
+
+def _joined(name: str, attribute: object) -> str:
+    return f"{name}.{attribute}" if name else str(attribute)
 
 
 def _referred(function: types.FunctionType) -> Iterator[tuple[str, object]]:
@@ -93,9 +176,16 @@ def _referred(function: types.FunctionType) -> Iterator[tuple[str, object]]:
     count = function.__code__.co_argcount
     yield from zip(names[count - len(function.__defaults__ or ()) : count], function.__defaults__ or (), strict=True)
     yield from (function.__kwdefaults__ or {}).items()
-    for name in _names_in(function.__code__):
-        if name in function.__globals__:
-            yield name, function.__globals__[name]
+    yield from vars(function).items()
+    looked_up = list(dict.fromkeys(_names_in(function.__code__)))
+    for name in looked_up:
+        held = function.__globals__.get(name)
+        if isinstance(held, types.ModuleType):  # of a module, what the code names
+            root = held.__name__.partition(".")[0]
+            named = {} if root in LIBRARIES else {key: vars(held)[key] for key in looked_up if key in vars(held)}
+            yield from ((f"{name}.{attribute}", value) for attribute, value in named.items())
+        elif held is not None:
+            yield name, held
 
 
 def _names_in(code: types.CodeType) -> Iterator[str]:

@@ -12,13 +12,15 @@ import numpy as np
 
 from ..errors import ModelError
 from ..schema import Schema
-from .contents import content_digest
+from .content_walk import content_digest
 from .levels import Categories
 from .predictors import ModelInput, Predictor
 
 
 class PyfuncPredictor(Predictor):
     """A loaded MLflow model, and the adapter of the model inside it, where there is one."""
+
+    records_columns = True
 
     def __init__(self, loaded: Any, inner: Predictor | None) -> None:
         super().__init__(loaded, "MLflow model" if inner is None else inner.label)

@@ -24,8 +24,9 @@ from ..schema import FloatArray, Level, Schema
 from .compiled import FEWEST_ROWS, Way, may_have_way, way_of
 from .contents import remembered
 from .failures import refuse_idle_levels, why_it_failed
-from .feeds import INPUTS, Feed, Inputs, feed_of, level_order
+from .feeds import INPUTS, Feed, Inputs, assumption, feed_of, level_order, strange_levels
 from .levels import UNKNOWN, Unknown, level_rows
+from .notes import say_once
 from .predictors import Predictor
 from .purity import adds_up_leaves, is_row_wise, leaves_add_up
 from .reading_models import predictor_of
@@ -56,12 +57,14 @@ class Model:
     inputs : {"auto", "features", "values", "frame", "category-frame"}
         What the predictor is given: features in [0, 1] of shape (rows, n_features); the raw matrix of shape
         (rows, n_columns) with level indices; a pandas DataFrame in original units, categories as plain values or as
-        pandas' category dtype. ``"auto"`` follows what an estimator recorded when it was fitted; functions and torch
-        modules get features. :meth:`describe` tells what it came to.
+        pandas' category dtype. ``"auto"`` follows what an estimator recorded when it was fitted, and refuses one that
+        recorded nothing; functions and torch modules get features, and say so once. :meth:`describe` tells what it came to.
     unknown : {"refuse", "missing"}
         What becomes of a declared level for which a booster of XGBoost or LightGBM recorded no category: the model is
         refused, or given a missing value in its place. Other models have a rule of their own, such as an encoder's
-        ``handle_unknown``; all levels are tried on public rows.
+        ``handle_unknown``; all levels are tried on public rows. One that does not know a declared level and knows another
+        that is not declared is refused too, because these may be one level in two spellings; ``"missing"`` says that they
+        are two.
     name : str, optional
         For display.
     compiled : {"auto", False}
@@ -124,6 +127,7 @@ class Model:
         self._bindings: dict[Schema, tuple[Feed, int | None]] = {}
         self._ways: dict[Schema, tuple[str | None, Way | None]] = {}
         self._ways_looked_at: set[Schema] = set()
+        self._said: set[str] = set()
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_bindings": {}, "_ways": {}, "_ways_looked_at": set()}
@@ -159,7 +163,8 @@ class Model:
     def describe(self, schema: Schema) -> str:
         """What the model is given for rows of this schema, in words; of level indices also which stands for which level.
 
-        And how blocks of rows are predicted, where that is not by the predictor itself.
+        Also the declared levels that it does not know, where it recorded those that it does; and how blocks of rows are
+        predicted, where that is not by the predictor itself.
 
         Examples
         --------
@@ -170,7 +175,7 @@ class Model:
         """
         feed, way = self._bind(schema)[0], self._way(schema)
         how = "" if way is None else f"; predicted by {way.words}"
-        return f"given {feed.describe(schema)}{level_order(schema, feed)}{how}"
+        return f"given {feed.describe(schema)}{level_order(schema, feed)}{strange_levels(feed)}{how}"
 
     def check(self, schema: Schema) -> None:
         """Try the model, as it is now, on public probe rows in which every declared level occurs.
@@ -343,6 +348,8 @@ class Model:
             feed, rows = feed_of(schema, self.inputs, self.predictor, self.unknown), schema.probe_rows(4)
             column = self._output_column(self._try(schema, rows, feed))
             self._select(self._try(schema, rows, feed), len(rows), column)
+            if said := assumption(self.name, schema, self.inputs, self.predictor):
+                say_once(said, self._said)
             self._bindings[schema] = feed, column
         return self._bindings[schema]
 
@@ -407,10 +414,14 @@ def _checked_range(given: tuple[float, float] | None, predictor: Predictor, name
         if predictor.unbounded:
             raise ModelError(f"{name} {predictor.unbounded}, or give range=(low, high), because noise is scaled to it")
         raise ModelError(f"{name} has no declared output range; give range=(low, high), because noise is scaled to it")
+    ends = list(given) if isinstance(given, tuple | list | np.ndarray) else []
+    plain = len(ends) == 2 and all(isinstance(end, int | float | np.number) and not isinstance(end, bool) for end in ends)
+    if not plain or np.iscomplexobj(ends):
+        raise ModelError(f"range is {given!r}; it must be a pair (low, high) of numbers, such as (0, 1)")
     try:
-        lo, hi = (float(bound) for bound in given)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"range is {given!r}; it must be a pair (low, high) of numbers") from error
+        lo, hi = float(ends[0]), float(ends[1])
+    except OverflowError:  # whole numbers of hundreds of digits
+        lo = hi = np.inf
     if not (lo < hi and np.isfinite([lo, hi, hi - lo]).all()):
         raise ModelError(f"range is {given!r}; both ends must be finite and low below high")
     return lo, hi

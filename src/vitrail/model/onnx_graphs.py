@@ -9,7 +9,7 @@ a number and a kind before every field, a length before everything long, so that
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -20,7 +20,11 @@ from ..schema import FloatArray, Level
 from .predictors import ModelInput, Predictor
 
 # Numbers of fields in onnx.proto.
-GRAPH, NODE, OP_TYPE, ATTRIBUTE, NAME, INTS, STRINGS = 7, 1, 4, 5, 1, 8, 9
+GRAPH, NODE, INPUT, OUTPUT, OP_TYPE, ATTRIBUTE, NAME, INTS, STRINGS = 7, 1, 1, 2, 4, 5, 1, 8, 9
+# What encoders of texts call the levels that they know.
+ENCODED = {b"OneHotEncoder": b"cats_strings", b"LabelEncoder": b"keys_strings"}
+# What hands a single column of texts on as it is.
+PASSES_ON = (b"ArrayFeatureExtractor", b"Cast", b"Gather", b"Identity", b"Reshape", b"Squeeze", b"Unsqueeze")
 LABELS = (b"classlabels_strings", b"classlabels_int64s", b"classlabels_ints")
 
 
@@ -61,6 +65,14 @@ class OnnxPredictor(Predictor):
         self.classes = class_labels(content) if likely else None
         self._output: str = likely[0] if likely else outputs[0]
 
+    def known_levels(self) -> Iterable[tuple[str, Sequence[object]]]:
+        """Columns of texts, and the levels of the encoder that reads them, where it reads one of them alone."""
+        texts = {name for name, kind in self._input_types.items() if kind == "tensor(string)"}
+        try:
+            return [(name, levels) for name, levels in _encoded_levels(self.wrapped) if name in texts]
+        except (IndexError, ValueError):
+            return []
+
     def __reduce__(self) -> tuple[type[OnnxPredictor], tuple[bytes, str]]:
         return OnnxPredictor, (self.wrapped, self.label)
 
@@ -96,13 +108,36 @@ def class_labels(content: bytes) -> tuple[Level, ...] | None:
 
 
 def _labels_of_nodes(content: bytes) -> Iterator[tuple[bytes, tuple[Level, ...]]]:
+    for kind, node in _nodes(content):
+        for attribute in _fields(node, ATTRIBUTE):
+            if _first(attribute, NAME) in LABELS:
+                texts = [bytes(text).decode() for text in _fields(attribute, STRINGS)]
+                yield kind, (*texts,) if texts else (*_numbers(attribute),)
+
+
+def _encoded_levels(content: bytes) -> Iterator[tuple[str, list[str]]]:
+    """What each encoder of texts reads, by name, and the levels that it knows."""
+    came_from: dict[bytes, bytes] = {}  # nodes stand behind those that they read
+    for kind, node in _nodes(content):
+        read = _first(node, INPUT)
+        origin = came_from.get(read, read)
+        if kind in PASSES_ON:
+            came_from[_first(node, OUTPUT)] = origin
+        for attribute in _fields(node, ATTRIBUTE) if kind in ENCODED else ():
+            if _first(attribute, NAME) == ENCODED[kind]:
+                levels = [bytes(text).decode() for text in _fields(attribute, STRINGS)]
+                if levels:
+                    yield origin.decode(), levels
+
+
+def _nodes(content: bytes) -> Iterator[tuple[bytes, memoryview]]:
     for graph in _fields(memoryview(content), GRAPH):
         for node in _fields(graph, NODE):
-            kind = b"".join(bytes(text) for text in _fields(node, OP_TYPE))
-            for attribute in _fields(node, ATTRIBUTE):
-                if next((bytes(name) for name in _fields(attribute, NAME)), b"") in LABELS:
-                    texts = [bytes(text).decode() for text in _fields(attribute, STRINGS)]
-                    yield kind, (*texts,) if texts else (*_numbers(attribute),)
+            yield b"".join(bytes(text) for text in _fields(node, OP_TYPE)), node
+
+
+def _first(message: memoryview, wanted: int) -> bytes:
+    return next((bytes(value) for value in _fields(message, wanted)), b"")
 
 
 def _fields(message: memoryview, wanted: int) -> Iterator[memoryview]:

@@ -34,7 +34,8 @@ import numpy as np
 
 from ..errors import ModelError
 from ..schema import FloatArray, Level, Schema
-from .contents import content_digest, is_of, sketch
+from .content_walk import content_digest, is_of
+from .contents import sketch
 from .levels import Categories, levels_inside
 from .purity import adds_up_leaves, same_bits
 from .recorded import booster_of, given_names, has_categories, recorded_categories
@@ -60,6 +61,8 @@ class Predictor(ABC):
         Whether its outputs are probabilities, by its own contract.
     unbounded : str
         Why its outputs have no bounds, for a message; empty where nothing is known about that.
+    records_columns : bool
+        Whether models of its kind record their columns when they are fitted. One that did not is not given any by guess.
     """
 
     expected_names: tuple[str, ...] | None = None
@@ -67,6 +70,7 @@ class Predictor(ABC):
     classes: tuple[Level, ...] | None = None
     gives_probabilities: bool = False
     unbounded: str = ""
+    records_columns: bool = False
 
     def __init__(self, wrapped: Any, label: str) -> None:
         self.wrapped, self.label = wrapped, label
@@ -110,6 +114,8 @@ class Predictor(ABC):
 
 class EstimatorPredictor(Predictor):
     """A fitted estimator in the manner of scikit-learn, on one thread."""
+
+    records_columns = True
 
     def __init__(self, given: Any, *, gives_probabilities: bool) -> None:
         self._given, self.gives_probabilities = given, gives_probabilities

@@ -9,7 +9,7 @@ from typing import cast
 
 from ..errors import ModelError
 from .boosters import BoosterPredictor, booster_predictor
-from .contents import is_of
+from .content_walk import is_of
 from .files import predictor_in
 from .functions import FunctionPredictor, estimators_in
 from .mlflow_models import PyfuncPredictor, raw_model, refuse_classes

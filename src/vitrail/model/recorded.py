@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import ModelError
 from ..schema import Categorical, Level, Schema
-from .contents import is_of
+from .content_walk import is_of
 from .levels import Categories, codes_refused, text_columns
 
 
