@@ -14,7 +14,7 @@ from vitrail.vault.rows.row_function import gathered
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 NOBODY, LOW, HIGH = {"x": []}, {"x": [0.0] * 3}, {"x": [1.0] * 3}
-DRAWS, SLOW_DRAWS = 200_000, 20_000
+DRAWS, SLOW_DRAWS = 100_000, 8_000
 
 
 def signed(block):
@@ -147,7 +147,7 @@ WHOLE = {
 def audit_of_people(name):
     question, sides, relation = WHOLE[name]
     facts = {"n_rows_public": 4, "neighbours": relation, "block_rows": 2, "person": "who"}
-    draws = SLOW_DRAWS if "grouped" in name or "sampled" in name else DRAWS // 2
+    draws = SLOW_DRAWS if "grouped" in name or "sampled" in name else DRAWS
 
     def run(rows, draws):
         return rehearse(question, rows, UNIT, mu=1.0, draws=draws, **facts)
