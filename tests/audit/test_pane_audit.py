@@ -5,7 +5,7 @@ class. The adversary reads the pane as anybody can: what each part released, alo
 and what curves and importance say. Releases are made through ``vt.release`` itself, ledger and all. How the row moves a
 release is public knowledge (mechanism and rows are the adversary's own), so it is computed from releases without noise.
 
-Two audits: a short one, of sixty releases on each side, whose adversary asks one question fixed beforehand (the likelihood
+Two audits: a short one, of 48 releases on each side, whose adversary asks one question fixed beforehand (the likelihood
 ratio of the three parts whose direction is public knowledge, against the middle between both), so that no draw is spent on
 learning; and the library's own instrument, a thousand releases on each side: some minutes, hence among the slow tests.
 Promises are tested on fresh noise, whether too little noise is seen on planted noise.
@@ -26,9 +26,9 @@ pytestmark = pytest.mark.usefixtures("known_to_be_row_wise", "shares_once", "cur
 DRAWS = 1_000
 MU = 3.0
 """A thousand draws cannot show more than mu = 3.4 with that confidence, however much a release leaks."""
-FEW_DRAWS = 60
+FEW_DRAWS = 48
 FEW_MU = 0.5
-"""Of the short audit, which cannot show more than mu = 1."""
+"""Of the short audit, which cannot show more than mu = 0.67."""
 SCORED = ("rows", "local", "classes")
 """Parts whose shape does not depend on earlier releases; groups of tables are chosen from the counts, points and clip of
 mean reasons from the rows."""
