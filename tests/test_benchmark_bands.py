@@ -34,10 +34,10 @@ OURS = [name for name, module in bands.PARTS.items() if module != "bands_curves"
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
     rng = np.random.default_rng(0)
-    gain = rng.integers(0, 999, 900) * (rng.random(900) < 0.2)
-    rows = np.column_stack([rng.integers(0, 41, 900), rng.integers(0, 3, 900), gain, rng.random(900)])
+    gain = rng.integers(0, 999, 420) * (rng.random(420) < 0.2)
+    rows = np.column_stack([rng.integers(0, 41, 420), rng.integers(0, 3, 420), gain, rng.random(420)])
     target = (rows[:, 0] / 20 + (rows[:, 1] == 2) * rows[:, 3] + (rows[:, 2] > 0) > 1.2).astype(float)
-    split = reasons_setup.Case("tiny", SCHEMA, rows[:880], target[:880], rows[880:])
+    split = reasons_setup.Case("tiny", SCHEMA, rows[:400], target[:400], rows[400:])
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(setup.READERS, "tiny", lambda folder: split)
         patch.setattr(clear, "SMALL", ("tiny",))
@@ -50,7 +50,7 @@ def test_a_compiled_model_is_the_model(bench):
     estimator = setup.fitted(case.split)
     assert case.predict(case.people) == pytest.approx(estimator.predict_proba(case.people)[:, 1], abs=1e-9)
     assert len(case.fewer(100).rows) == 100
-    assert case.terms(1.0).n_rows_public == 880
+    assert case.terms(1.0).n_rows_public == 400
 
 
 def test_the_network_of_rentals_is_scikit_learns():

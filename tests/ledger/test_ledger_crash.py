@@ -218,7 +218,7 @@ while True:
 
 
 def test_eight_processes_grant_exactly_the_cap(tmp_path):
-    granted_in_all, processes, attempts_each = 1000, 8, 250
+    granted_in_all, processes, attempts_each = 400, 8, 100
     # sigma is chosen so that the capacity holds exactly this many charges, with room for less than one more
     capacity = Budget(1.0, 1e-6).capacity().pico_mu_squared
     sigma = (10**12 * granted_in_all / capacity) ** 0.5 * (1 + 1e-9)
