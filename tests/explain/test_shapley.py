@@ -271,7 +271,7 @@ def test_rows_on_which_the_model_fails_count_zero_and_nothing_is_said():
 
     rows = rows_of(400)
     rows["a"][7] = 1.23
-    model = vt.Model(fragile, range=(0, 1))
+    model = vt.Model(fragile, range=(0, 1), inputs="features")
     shapley = vt.Shapley(private(rows, n_rows_public=400), model)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

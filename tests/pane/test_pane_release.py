@@ -120,7 +120,7 @@ class TwoAnswers:
         ({"epsilon": 1.0, "loss": "cubed"}, "loss"),
         ({"epsilon": 1.0, "embed_model": True}, "ONNX"),
         ({"epsilon": 1.0, "model": TREE}, "wrap it"),
-        ({"epsilon": 1.0, "model": vt.Model(TwoAnswers(), output=1)}, "row"),
+        ({"epsilon": 1.0, "model": vt.Model(TwoAnswers(), output=1, inputs="features")}, "row"),
     ],
 )
 def test_bad_input_is_said_before_anything_is_charged(wrong, said):
@@ -179,7 +179,9 @@ def test_a_quote_tells_the_price_and_what_it_buys_and_charges_nothing():
     assert quote.price.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
     assert quote.result.parts == DEFAULT
     assert set(quote.result.accuracy()) == {"private rows", "reasons on real rows", "global report"}
-    assert quote.half_width == pytest.approx(vt.release(opened(), MODEL, epsilon=1.0).half_width, rel=0.5)
+    # Of twelve releases the half-width was .018 to .031 (logarithms spread by .22), and the quote's .026: beyond a factor of
+    # three lie less than one in 100 000.
+    assert 1 / 3 < quote.half_width / vt.release(opened(), MODEL, epsilon=1.0).half_width < 3
     assert not data.quote(explainer, epsilon=1.1).fits
     assert explainer.shares(1.0)["pdp"] == pytest.approx(WEIGHTS["pdp"] / sum(WEIGHTS[part] for part in DEFAULT))
     assert charges(data) == []

@@ -65,7 +65,7 @@ def test_a_wrong_declared_count_is_said_and_warned_of_and_nothing_else_is(explai
 def test_quotes_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        vt.Shapley(private(100), vt.Model(lambda x: x[:, 0], range=(0, 1))).quote(
+        vt.Shapley(private(100), vt.Model(lambda x: x[:, 0], range=(0, 1), inputs="features")).quote(
             {"age": 3, "debt": 3.0, "job": "no", "sex": "f"}, epsilon=1
         )
 

@@ -208,7 +208,7 @@ def test_a_server_that_is_not_started_again_is_heard_in_the_result(monkeypatch, 
 
     monkeypatch.setattr(group_worker.GroupServer, "__call__", never_again)
     assigned = "vitrail.vault.questions.grouped_sum._assigned"
-    monkeypatch.setattr(assigned, lambda raw, groups: iter(np.array_split(raw, groups)))
+    monkeypatch.setattr(assigned, lambda raw, groups, starts: iter(np.array_split(raw, groups)))
 
     def cells(values):
         walked = walk({"x": values}, UNIT)

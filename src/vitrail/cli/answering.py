@@ -18,7 +18,7 @@ from ..accounting import JsonValue, epsilon_of, rounded_down, rounded_up
 from ..accounting.guarantee import question_mu
 from ..errors import LedgerError, LedgerWarning, RowCountWarning
 from ..results.base import Result
-from .inputs import check_source, open_existing_ledger
+from .inputs import check_source, in_options, open_existing_ledger
 from .printing import check_files, content_of, give, print_json, print_lines, print_note, show
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def fulfil(order: Order[B, A], data: DataOptions, price: PriceOptions, output: O
     known = account_of(data)
     budget = data.total(price, known)
     rehearsal = data.nobody(budget)
-    tried = order.explainer(rehearsal)
+    tried = with_notes(lambda: order.explainer(rehearsal))
     if price.only_quoted:
         fresh = rehearsal.budget
         if known is not None and (known.budget, known.neighbours) != (fresh.budget, fresh.neighbours):
@@ -201,5 +201,5 @@ def with_notes(explain: Callable[[], T]) -> T:
     # These name the line that called us.
     ours += [warning for warning in caught if warning.category in (LedgerWarning, RowCountWarning)]
     for text in dict.fromkeys(str(warning.message) for warning in ours):
-        print_note(f"Note: {text}")
+        print_note(f"Note: {in_options(text)}")
     return result

@@ -20,7 +20,7 @@ SCHEMA = vt.Schema(
     {"a": vt.Numeric(0, 1), "b": vt.Numeric(-1, 1), "team": vt.Categorical(["red", "blue", "green"]), "c": vt.Numeric(0, 9)}
 )
 WEIGHTS = [stable(), stable(3.0), polynomial(), exponential(), exponential(0.1), inverse_quadratic()]
-MODEL = vt.Model(lambda x: np.clip(0.2 + 0.5 * x[:, 0] + 0.3 * x[:, 3], 0, 1), range=(0, 1), name="toy")
+MODEL = vt.Model(lambda x: np.clip(0.2 + 0.5 * x[:, 0] + 0.3 * x[:, 3], 0, 1), range=(0, 1), name="toy", inputs="features")
 
 
 def problem_of(weight=None, intercept=False, labels="hard"):
