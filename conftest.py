@@ -4,6 +4,7 @@ Examples run on planted noise (``tests/error_rates.py``): what they print is the
 """
 
 import gc
+import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,6 +22,29 @@ def _state_of_the_session(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VITRAIL_STATE", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nobody_waits_for_the_disk():
+    """Ledgers of these processes may be lost when the power fails. Those that are killed write as they always do."""
+    from vitrail.ledger import database
+
+    prepare = database._prepare_sqlite
+
+    def hastily(connection, record):
+        prepare(connection, record)
+        connection.execute("PRAGMA synchronous=OFF")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "_prepare_sqlite", hastily)
+        patch.setattr(os, "fsync", lambda file: None)
+        yield prepare
+
+
+@pytest.fixture
+def waits_for_the_disk(_nobody_waits_for_the_disk, monkeypatch):
+    """Ledgers ask of the disk what they ask of it outside of tests."""
+    monkeypatch.setattr("vitrail.ledger.database._prepare_sqlite", _nobody_waits_for_the_disk)
 
 
 @pytest.fixture(autouse=True, scope="module")

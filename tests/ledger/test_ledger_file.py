@@ -33,6 +33,7 @@ def test_files_are_readable_by_their_owner_only(tmp_path, state_folder):
     assert {stat.S_IMODE(file.stat().st_mode) for file in records} == {0o600}
 
 
+@pytest.mark.usefixtures("waits_for_the_disk")
 def test_every_connection_is_durable(tmp_path):
     ledger = SqlLedger(tmp_path / "ledger.db")
     with ledger._database.transaction(read_only=False) as connection:
