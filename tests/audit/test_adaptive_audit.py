@@ -110,7 +110,7 @@ def vaulted(rows):
     return lambda ask, units, step: data.ask(ask.question, mu=mu_of_units(units))
 
 
-@pytest.mark.parametrize("enhanced", [False, True])
+@pytest.mark.parametrize("enhanced", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_whole_protocol_keeps_its_promise(enhanced):
     """The library's own protocol, answered with the vault's noise law: 1 000 transcripts on either dataset."""
     mu = 2.0

@@ -96,7 +96,7 @@ def toy(asked):
     return Conversation(data(UNIT, None), asked, "toy", None)
 
 
-@pytest.mark.parametrize("asked", [quarters, adaptive])
+@pytest.mark.parametrize("asked", [pytest.param(quarters, marks=pytest.mark.slow), adaptive])
 def test_a_conversation_of_several_questions_keeps_its_promise(asked):
     found = audited(toy(asked), (NOBODY, SOMEBODY), result=True)
     assert not found.refuted, str(found)

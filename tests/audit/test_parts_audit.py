@@ -17,7 +17,7 @@ from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.rows.sources import open_rows
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
-DRAWS = 200_000
+DRAWS = 100_000
 MANY = [0.05, 0.95, 0.1, 0.9, 0.15, 0.85, 0.2]
 COUNT = 3
 
