@@ -66,7 +66,8 @@ SEARCHED = ("marginals", "shapley", "permutation importance", "local statistics"
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row.name in SEARCHED], ids=lambda row: row.name)
-def test_a_clear_verdict_has_a_price(row: Row) -> None:
+def test_a_clear_verdict_has_a_price(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(monkeypatch, rows=400)  # a search over many quotes
     data = private({name: [] for name in SCHEMA})
     explainer = row.make(data, model())
     quote = explainer.quote(verdict="clear")
@@ -77,7 +78,8 @@ def test_a_clear_verdict_has_a_price(row: Row) -> None:
     assert data.budget.spent == Cost()
 
 
-def test_a_verdict_that_no_price_brings_is_an_error() -> None:
+def test_a_verdict_that_no_price_brings_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(monkeypatch)
     data = private({name: [] for name in SCHEMA})
     flat = vt.PartialDependence(data, vt.Model(lambda x: 0.5 + 0 * x[:, 0], range=(0, 1), name="flat"), estimate="plain")
     with pytest.raises(InvalidInput, match="makes the verdict clear"):
