@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _checks
+from ..accounting import rounded_down, rounded_up
 from ..accounting.guarantee import Budget, emptiness
 from ..accounting.neighbours import MOST_ROWS_PER_PERSON, NEIGHBOURS
 from ..errors import InvalidInput, SchemaError
@@ -256,7 +257,8 @@ def _cap(name: str, epsilon: object, budget: Budget, n_rows: object) -> Budget:
     cap = checked_budget(epsilon, budget.delta, n_rows)
     if cap.epsilon > budget.epsilon:
         raise InvalidInput(
-            f"{name} of [analysts] is {epsilon:g}, and the budget of all together is {budget.epsilon:g}; give at most that"
+            f"{name} of [analysts] is {rounded_up(epsilon)}, and the budget of all together is {rounded_down(budget.epsilon)}; "
+            "give at most that"
         )
     return cap
 
