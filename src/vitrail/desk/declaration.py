@@ -257,8 +257,8 @@ def _cap(name: str, epsilon: object, budget: Budget, n_rows: object) -> Budget:
     cap = checked_budget(epsilon, budget.delta, n_rows)
     if cap.epsilon > budget.epsilon:
         raise InvalidInput(
-            f"{name} of [analysts] is {rounded_up(epsilon)}, and the budget of all together is {rounded_down(budget.epsilon)}; "
-            "give at most that"
+            f"{name} of [analysts] is {rounded_up(epsilon)}, and the budget of all together is "
+            f"{rounded_down(budget.epsilon)}; give at most that"
         )
     return cap
 
