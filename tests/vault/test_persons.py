@@ -221,6 +221,16 @@ def test_all_rows_of_a_person_lie_in_one_part():
         data_of(table(SHUFFLED), neighbours="replace-one").parts(3, name="thirds")
 
 
+def test_by_another_column_they_are_other_people(tmp_path):
+    """Stored answers and parts of one column's people are not another's."""
+    frame = table(SHUFFLED).append_column("family", table(SHUFFLED)["who"])
+    question = vt.CellCounts(lambda block: np.zeros((len(block), 1)), (1,), key="count")
+    one, other = (data_of(frame, ledger=tmp_path / "l.db", person=person) for person in ("who", "family"))
+    one.ask(question, epsilon=0.5)
+    assert not other.ask(question, epsilon=0.5).replayed
+    assert one.parts(3, name="thirds")[0].part != other.parts(3, name="thirds")[0].part
+
+
 def test_whoever_enters_a_step_of_training_is_there_with_one_row():
     counts = np.array([1, 5, 2, 40])
     everyone = People(np.cumsum(counts) - counts, counts)

@@ -77,6 +77,7 @@ def partition(
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
         raise InvalidInput(f"name of a partition is {name!r}; give it a short name, for example 'thirds'")
     identity: dict[str, JsonValue] = {"format": 1, "dataset": dataset, "version": version}
+    identity |= {} if facts.person is None else {"person": facts.person}  # by another column a row has another part
     digest = digest_of({**identity, "schema": facts.schema.digest(), "name": name, "count": int(count)})
     return tuple(Part(digest, name, index, int(count)) for index in range(count))
 

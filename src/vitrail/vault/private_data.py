@@ -179,7 +179,7 @@ class PrivateData:
 
     @property
     def person(self) -> str | None:
-        """The column that names whose row it is; None where every row counts on its own."""
+        """The column that names whose row it is, if any."""
         return self.__facts.person
 
     @property
@@ -495,6 +495,6 @@ class PrivateData:
             "schema": self.schema.digest(),
             "target": self.target,
             "n_rows_public": self.n_rows_public,
-            "neighbours": self.neighbours,
+            "neighbours": self.neighbours if self.person is None else [self.neighbours, self.person],
         }
         return facts if self.__part is None else {**facts, "part": self.__part.to_json()}
