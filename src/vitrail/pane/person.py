@@ -16,11 +16,13 @@ from ..results import Attribution, Curve
 from ..results.archive import json_bytes, write_bytes
 from ..results.band_claim import weakest
 from ..results.base import Drawn
-from ..results.checks import plain_value, shown_text
+from ..results.checks import plain_value
 from ..results.counterfactuals import Counterfactuals
 from ..results.mean_reasons import MeanReasons
 from ..schema import Level, Numeric
-from ..show import Table
+from ..show import attributions
+from ..show.letter import Letter
+from ..show.page_words import PageWords
 from ..show.pages import Content, fragment, page_content
 from ..solve.counterfactual.classes import Desired
 from ..solve.counterfactual.fitted import FittedCounterfactual
@@ -40,8 +42,6 @@ FORMAT = "vitrail-person/1"
 NEEDS_MODEL = (
     "Reasons need the model: load the pane with model=. Private rows are in it, and with the model they give Shapley values."
 )
-ITS_OWN_ANSWER = "The reasons are not listed. What the model says here is its own answer all the same."
-"""What follows, for a person, from too little data to tell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,29 +283,63 @@ def standing_on(curve: Curve, value: Level) -> Standing:
 # --- pages -------------------------------------------------------------------------------------------------------------
 
 
+def letter_of(person: Person, words: PageWords | None = None) -> Letter:
+    """What the person's page says, in the pane's words or others."""
+    pane, e = person.pane, person.explanation
+    told = words or page_words_of(pane)
+    made_for = pane.manifest.models[0] if pane.manifest.models else None
+    limits = (0.0, 1.0) if made_for is None else made_for.range
+    border = sum(limits) / 2 if made_for is None else made_for.border
+    if person.model is not None:
+        limits = (person.model.lo, person.model.hi)
+        border = border if limits[0] < border < limits[1] else sum(limits) / 2
+    return Letter(
+        words=told,
+        schema=pane.schema,
+        model=person.model_name,
+        range=limits,
+        border=border,
+        explanation=e,
+        changes_found=person.counterfactuals,
+        guarantee=pane.guarantee,
+        n_rows_public=pane.n_rows_public,
+        point=person.point,
+        asked_model=person.model is not None and e is not None,
+    )
+
+
+def page_words_of(pane: Pane) -> PageWords:
+    """The owner's words in a pane; the schema's own where there are none."""
+    given = getattr(pane.manifest, "page", None)
+    return PageWords() if given is None else PageWords.from_json(given)
+
+
 def person_content(person: Person) -> Content:
     """The page of a person."""
-    pane, e = person.pane, person.explanation
+    pane, e, letter = person.pane, person.explanation, letter_of(person)
     counted = None if e is None or e.rows_counted is None else e.rows_counted
     counted = pane.rows_counted if counted is None else counted
-    helps = e.verdict_sentences if e is not None and e.too_little else ()
-    asked_model, results = person.model is not None and e is not None, (person, e, person.counterfactuals)
+    results = (person, e, person.counterfactuals)
+    claims = [standing.curve.band_claim for standing in person.standings]
+    technical = [] if e is None else [*([e.too_little] if e.too_little else []), *e.verdict_sentences]
+    technical += (
+        [attributions.sentence_of(e), attributions.fidelity_of(e)] if e is not None and e.method != "shapley" else []
+    )
+    technical += [weakest(claims).sentence("curves")] if claims else []
     content: dict[str, object] = {
+        "letter": letter,
+        "say": letter.say,
+        "language": letter.catalogue.language,
+        "direction": letter.catalogue.direction,
         "label_lines": label_lines(pane),
         "dataset": pane.dataset,
         "model": person.model_name,
-        "asked_model": asked_model,
         "read_first": () if counted is None or not counted.contradicts else (counted.sentence,),
         "rows_counted": counted,
-        "too_little": f"{e.too_little} {ITS_OWN_ANSWER}" if e is not None and e.too_little else "",
-        "verdict": () if e is None or e.too_little else e.verdict_sentences,
         "needs_model": NEEDS_MODEL if NEEDS_MODEL in person.notes else "",
-        "output": "" if e is None else f"{(e.outputs if asked_model else e.predictions)[0]:.3g}",
-        "output_range": pane.manifest.models[0].range if person.model is None else (person.model.lo, person.model.hi),
-        "kinds": " and ".join(sorted({standing.curve.kind for standing in person.standings})),
-        "curves_claim": weakest(standing.curve.band_claim for standing in person.standings) if person.standings else None,
-        "person": Table(("column", "value"), tuple((name, shown_text(value)) for name, value in person.point.items())),
-        "notes": (*helps, *dict.fromkeys(note for result in results if result is not None for note in result.notes)),
+        "technical": tuple(dict.fromkeys(technical)),
+        "pane_version": "",
+        "notes": tuple(dict.fromkeys(note for result in results if result is not None for note in result.notes)),
     }
     return "person.html", content
 

@@ -27,7 +27,7 @@ from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import PART_NAMES, Report
 from ..results.verdict import Verdict
-from . import attributions, counterfactuals, curves, groups, histograms, spending
+from . import attributions, counterfactuals, curves, drawings, groups, histograms, spending
 from .style import render
 from .text_tables import Table
 
@@ -40,6 +40,7 @@ TOOLS: dict[str, object] = {
     "attributions": attributions,
     "counterfactuals": counterfactuals,
     "curves": curves,
+    "drawings": drawings,
     "groups": groups,
     "histograms": histograms,
     "spending": spending,
