@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import vitrail as vt
 from command_line import census
 from vitrail.cli import main
+from vitrail.pane import lifetime
 from vitrail.pane.pane_recipe import WEIGHTS
 from vitrail.results.band_claim import BandClaim, claim_of
 
@@ -51,6 +53,21 @@ def test_a_pane_is_released_and_releasing_again_is_free(run):
     assert again.code == 0, again.err
     assert "was stored already and cost nothing" in again.out
     assert Path("people.pane").read_bytes() == before
+
+
+def test_version_and_day_are_released_for_nothing_and_shown(run, monkeypatch):
+    again = run(*words("--embed-model", "--pane-version", "2026-Q4", "--expires", "2999-12-31"))
+    assert again.code == 0, again.err
+    assert "was stored already and cost nothing" in again.out
+    shown = run("show", "people.pane")
+    assert "Version 2026-Q4, meant to be used until 31 December 2999." in shown.out
+    told = json.loads(run("show", "people.pane", "--json").out)
+    assert (told["version"], told["expires"], told["expired"]) == ("2026-Q4", "2999-12-31", False)
+    monkeypatch.setattr(lifetime, "today", lambda: date(3000, 1, 1))
+    late = run("show", "people.pane")
+    assert late.code == 0
+    assert "meant to be used until 31 December 2999: that day has passed" in late.out
+    assert "Note: This pane was meant to be used until 31 December 2999" in late.err
 
 
 def test_show_needs_the_file_alone(run):
@@ -137,6 +154,9 @@ def test_a_quote_charges_nothing(run):
         (["--weight", "pdp=x"], "as in local=3"),
         (["--parts", "everything"], "parts names 'everything'"),
         (["--threshold", "7"], "threshold"),
+        (["--expires", "2020-01-01"], "give a day that is still to come"),
+        (["--expires", "June"], "written as in 2027-06-30"),
+        (["--pane-version", ""], "version is"),
         (["--ledger", "memory"], "forget the bill"),
         (["--model", "model.onnx"], "two models are called 'model.onnx'"),
     ],

@@ -204,6 +204,21 @@ def test_wrong_types_and_contradictions_are_named_with_their_place(folder, befor
         vt.open(write(folder, GOOD.replace(before, after, 1)))
 
 
+def test_the_life_of_a_pane_is_declared_and_its_day_is_judged_when_one_is_released(folder):
+    table = '[pane]\nversion = "2026-Q4"\nexpires = {}\n[page]\ndecision = "Your loan"\n[columns.age]'
+    for written in ("2020-06-30", '"2020-06-30"'):
+        declared = read_declaration(write(folder, GOOD.replace("[columns.age]", table.format(written))))
+        assert (declared.pane_version, declared.pane_expires) == ("2026-Q4", "2020-06-30")
+        assert declared.page == {"decision": "Your loan"}
+    plain = read_declaration(write(folder, GOOD))
+    assert (plain.pane_version, plain.pane_expires, plain.page) == (None, None, None)
+    for wrong, words in (("soon", "expires is"), ("2020-06-31", "expires is")):
+        with pytest.raises(InvalidInput, match=rf"visits.toml: \[pane\]: {words}"):
+            read_declaration(write(folder, GOOD.replace("[columns.age]", table.format(f'"{wrong}"'))))
+    with pytest.raises(InvalidInput, match="it knows version, expires"):
+        read_declaration(write(folder, GOOD.replace("[columns.age]", '[pane]\nexpiry = "2030-01-01"\n[columns.age]')))
+
+
 def test_a_column_may_be_called_rows(folder):
     facts = {"rows": Described.of(OFF_ROWS, kind="number", low=0, high=9), "age": described(vt.Numeric(0, 9), OWNER)}
     draft = Draft(name="x", source="x.csv", columns=facts, rows=9, rows_counted=True, epsilon=1.0)

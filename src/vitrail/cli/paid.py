@@ -406,6 +406,13 @@ def release(
     embed_model: Annotated[
         bool, typer.Option("--embed-model", help="Write the model into the pane too (ONNX models only).")
     ] = False,
+    pane_version: Annotated[
+        str | None, typer.Option("--pane-version", metavar="TEXT", help="What you call this pane, such as 2026-Q4.")
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option("--expires", metavar="YYYY-MM-DD", help="The last day it is meant to be used; it warns afterwards."),
+    ] = None,
 ) -> None:
     """Pay once for a pane: a file of private releases that explains models anywhere, for ever, without the data.
 
@@ -416,7 +423,9 @@ def release(
     if not any(file.suffix.lower() == PANE for file in output.files or ()) and not price.only_quoted:
         given = "is missing" if not output.files else f"is {str(output.files[0])!r}"
         raise InvalidInput(f"--output-file {given}; name the file of the pane, which must end in {PANE}")
-    chosen = model.load()
+    chosen, declared = model.load(), data.declared
+    version = _declared_or("--pane-version", pane_version, declared.pane_version, data.data.name)
+    day = _declared_or("--expires", expires, declared.pane_expires, data.data.name)
 
     def explainer(rows: PrivateData) -> PaneExplainer:
         return PaneExplainer(
@@ -428,10 +437,20 @@ def release(
             loss=loss,
             embed_model=embed_model,
             key=model.key,
+            version="1" if version is None else version,
+            expires=day,
+            page=declared.page,
         )
 
     writers: dict[str, Callable[[Pane, Path], object]] = {PANE: lambda made, file: made.save(file)}
     fulfil(Order("the pane", explainer, _itself, writers=writers, details=_print_pane_quote), data, price, output)
+
+
+def _declared_or(option: str, given: str | None, declared: str | None, file: str) -> str | None:
+    """What an option says, or the declaration; not both."""
+    if given is not None and declared is not None:
+        raise InvalidInput(f"{option} is given, and {file} declares it in [pane]; leave the option out, or change the file")
+    return declared if given is None else given
 
 
 def _print_pane_quote(quoted: Quoted[Pane], explainer: GlobalExplainer[Pane]) -> None:

@@ -29,6 +29,7 @@ from .printing import (
 )
 
 if TYPE_CHECKING:
+    from ..accounting import JsonValue
     from ..model import Model
     from ..pane.manifest import MadeFor
     from ..pane.pane import Pane
@@ -38,14 +39,16 @@ def show(pane: options.PaneFile, as_json: options.Json = False) -> None:
     """Say what a pane promises, what it cost, what is inside, and how accurate to expect it. Free."""
     opened = _load(pane)
     if as_json:
-        print_json(content_of(opened))
+        life: dict[str, JsonValue] = {"version": opened.version, "expires": opened.expires, "expired": opened.expired}
+        print_json({**content_of(opened), **life})
         return
-    from ..pane.pages import inside_table, person_sentence, questions_table
+    from ..pane.pages import inside_table, lifetime_text, person_sentence, questions_table
 
     size = pane.stat().st_size / 1024
     about = f"{' and '.join(opened.models)}, explained from" if opened.models else "private rows of"
     print_lines(
         f"{pane}: {about} {opened.dataset} ({size:.0f} KiB)",
+        *([f"Version {own}."] if (own := lifetime_text(opened)) else []),
         opened.guarantee.sentence,
         *map(_model_line, opened.manifest.models),
         *([] if opened.models else ["Model: none. Private rows explain any: vitrail explain --model."]),
@@ -158,7 +161,7 @@ def _load(path: Path) -> Pane:
     """The pane in a file, without a model."""
     from ..pane.pane import Pane
 
-    return Pane.load(existing(path, "pane"))
+    return with_notes(lambda: Pane.load(existing(path, "pane")))
 
 
 def check_schema(

@@ -27,9 +27,10 @@ ENDING = ".toml"
 FORMAT = 1
 DEFAULT_DELTA = 1e-6
 KINDS = ("number", "integer", "date", "boolean", "levels")
-TABLES = ("format", "dataset", "budget", "analysts", "columns", "groups", "rules", "left_out", "looked")
+TABLES = ("format", "dataset", "budget", "analysts", "pane", "page", "columns", "groups", "rules", "left_out", "looked")
 DATASET_KEYS = ("name", "source", "table", "target", "rows", "version", "neighbours", "rows_per_person", "person", "looked")
 BUDGET_KEYS = ("epsilon", "delta", "ledger", "account")
+PANE_KEYS = ("version", "expires")
 _NUMBER_KEYS = ("low", "high", "missing", "change", "codes", "as_nan", "label", "unit", "description", "value_labels")
 _MADE_OF: tuple[tuple[str, type, str], ...] = (
     ("levels", list, 'a list, such as ["no", "yes"]'),
@@ -71,6 +72,10 @@ class Declaration:
         Facts that were read off the rows, by column: public by the owner's decision.
     rows_looked : bool
         Whether the row count is such a fact.
+    pane_version, pane_expires : str, optional
+        What ``vitrail release`` calls a pane, and the last day that it is meant to be used; no part of any question.
+    page : mapping, optional
+        The owner's words for a person's page, which a pane carries; no part of any question either.
     """
 
     name: str
@@ -89,6 +94,9 @@ class Declaration:
     left_out: Mapping[str, str] = field(default_factory=dict)
     looked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rows_looked: bool = False
+    pane_version: str | None = None
+    pane_expires: str | None = None
+    page: Mapping[str, Any] | None = None
 
     def open(self, *, analyst: str = OWNER, rows: object = None, ledger: object = None) -> PrivateData:
         """The private data; ``rows`` and ``ledger`` in place of the declared ones, for rehearsals and tests."""
@@ -192,9 +200,9 @@ def declaration_of(fields: Mapping[str, Any], path: Path) -> Declaration:
     _check_keys("the file", fields, TABLES)
     if fields.get("format") != FORMAT or type(fields["format"]) is not int:
         raise InvalidInput(f"format is {fields.get('format')!r}; this version reads format = {FORMAT}, the first line")
-    dataset, paid = (_table(fields, name) for name in ("dataset", "budget"))
-    _check_keys("[dataset]", dataset, DATASET_KEYS)
-    _check_keys("[budget]", paid, BUDGET_KEYS)
+    dataset, paid, pane = (_table(fields, name) for name in ("dataset", "budget", "pane"))
+    for where, given, keys in (("dataset", dataset, DATASET_KEYS), ("budget", paid, BUDGET_KEYS), ("pane", pane, PANE_KEYS)):
+        _check_keys(f"[{where}]", given, keys)
     left_out = {name: _text(name, why, "[left_out]") for name, why in _table(fields, "left_out").items()}
     rows = _wanted(
         dataset, "rows", "[dataset]", "how many rows there are; it is public, declared and never counted: rows = 10000"
@@ -230,7 +238,7 @@ def declaration_of(fields: Mapping[str, Any], path: Path) -> Declaration:
         ledger=_beside(path, ledger, scheme="sqlite:///"),
         target=_target(dataset.get("target"), schema),
         account=_text_or_none("account", paid, "[budget]"),
-        version=_version(dataset.get("version", "1")),
+        version=_version(dataset.get("version", "1"), "[dataset]"),
         neighbours=_checks.choice("neighbours", dataset.get("neighbours", NEIGHBOURS[0]), NEIGHBOURS, of="[dataset]"),
         rows_per_person=_checks.whole(
             "rows_per_person", dataset.get("rows_per_person", 1), most=MOST_ROWS_PER_PERSON, of="[dataset]"
@@ -240,6 +248,9 @@ def declaration_of(fields: Mapping[str, Any], path: Path) -> Declaration:
         left_out=left_out,
         looked=looked,
         rows_looked="rows" in _texts("looked", dataset.get("looked", []), "[dataset]"),
+        pane_version=None if "version" not in pane else _version(pane["version"], "[pane]"),
+        pane_expires=_expires(pane.get("expires")),
+        page=_table(fields, "page") or None,  # its words are checked where pages are made of them
     )
 
 
@@ -331,10 +342,22 @@ def _texts(key: str, given: object, where: str) -> tuple[str, ...]:
     return tuple(given)
 
 
-def _version(given: object) -> str:
+def _version(given: object, where: str) -> str:
     if isinstance(given, int | float) and not isinstance(given, bool):
         return str(given)
-    return _text("version", given, "[dataset]")
+    return _text("version", given, where)
+
+
+def _expires(given: object) -> str | None:
+    """The day as it is declared. One that has passed is refused where a pane is released, not where rows are asked."""
+    if given in (None, ""):
+        return None
+    from ..pane.lifetime import checked_day  # what reads panes is not needed to ask rows
+
+    try:
+        return checked_day(given)
+    except InvalidInput as error:
+        raise InvalidInput(f"[pane]: {error}") from error
 
 
 def _table(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:

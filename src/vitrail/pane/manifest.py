@@ -41,6 +41,7 @@ from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
+from .lifetime import DEFAULT_VERSION, Words, WordsGiven, checked_day, checked_page, checked_version
 
 FORMAT = "vitrail-pane/3"
 MOST_FEATURES = 4_000
@@ -149,6 +150,10 @@ class Manifest:
         The promise for everything in the pane together, what was charged for it, and the questions that were paid for.
     parts : mapping of str to Part
         What is inside.
+    version, expires : str, str or None
+        What the owner calls it among panes of the same data; the last day that it is meant to be used, as in 2027-06-30.
+    page : mapping or None
+        The owner's words for pages, as they were given.
     fields : mapping
         The JSON object.
     """
@@ -164,12 +169,19 @@ class Manifest:
     cost: Cost
     bill: tuple[Line, ...]
     parts: Mapping[str, Part]
+    version: str = DEFAULT_VERSION
+    expires: str | None = None
+    page: Words = field(default=None, compare=False)  # any JSON object: written and read by this class, not by its fields
     fields: Mapping[str, JsonValue] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check("dataset", _TEXT, self.dataset)
         _check("tool", _TEXT, self.tool)
         _check("created", _DATE, self.created)
+        checked_version(self.version)
+        if self.expires is not None:
+            checked_day(self.expires)
+        object.__setattr__(self, "page", checked_page(self.page))
         if not 0 < self.n_rows_public < 2**63:
             raise InvalidInput("'n_rows_public' must be at least 1")
         if self.schema.n_features > MOST_FEATURES:
@@ -189,7 +201,7 @@ class Manifest:
     def read(cls, fields: Mapping[str, JsonValue], files: Mapping[str, bytes], what: str) -> Manifest:
         """The manifest, if it describes these files."""
         check_format(fields, FORMAT, what)
-        known = _known(fields, cls)
+        known = {**_DEFAULTS, **_known(fields, cls)}
         if isinstance(parts := fields.get("parts"), dict):
             known["parts"] = {name: _known(part, Part) if isinstance(part, dict) else part for name, part in parts.items()}
         made = codec.from_json(cls, known, f"the manifest of {what}")
@@ -200,11 +212,20 @@ class Manifest:
                     raise DamagedFile(f"the manifest of {what} names {made_for.embedded!r} as a model and as something else")
                 listed[made_for.embedded] = made_for.sha256
         check_files(listed, files, what)
-        return replace(made, fields=MappingProxyType(dict(fields)))
+        try:
+            return replace(made, page=checked_page(fields.get("page")), fields=MappingProxyType(dict(fields)))
+        except InvalidInput as error:
+            raise DamagedFile(f"the manifest of {what} cannot be read: 'page': {error}") from error
 
     def to_fields(self) -> dict[str, JsonValue]:
-        """The JSON object of a new pane."""
-        return {"format": FORMAT, **codec.to_json(self)}
+        """The JSON object of a new pane; what its owner has not declared is not written."""
+        written = {name: value for name, value in codec.to_json(self).items() if _DEFAULTS.get(name, ...) != value}
+        return {"format": FORMAT, **written, **({} if self.page is None else {"page": dict(self.page)})}
+
+    def with_page(self, page: WordsGiven, files: Mapping[str, bytes]) -> Manifest:
+        """The same manifest with other words for pages; what a later version wrote into it stays."""
+        kept, words = {name: value for name, value in self.fields.items() if name != "page"}, checked_page(page)
+        return Manifest.read(kept if words is None else {**kept, "page": dict(words)}, files, "the pane")
 
     @cached_property
     def feature_schema(self) -> Schema:
@@ -252,6 +273,10 @@ class Manifest:
             raise InvalidInput(f"this version reads none of what the pane holds about {made_for.name!r}")
         one = replace(self, models=(made_for,), parts=parts)
         return Manifest.read(one.to_fields(), kept, "the pane"), kept
+
+
+_DEFAULTS: Mapping[str, JsonValue] = {"version": DEFAULT_VERSION, "expires": None}
+"""Fields that files may lack, and what that means."""
 
 
 def _known(fields: Mapping[str, JsonValue], kind: type) -> dict[str, JsonValue]:

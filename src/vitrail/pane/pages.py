@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..accounting import rounded_up
 from ..show import Table
 from ..show.pages import Content, fragment_html, report_content
+from .lifetime import DEFAULT_VERSION, in_words
 from .manifest import ROWS
 
 if TYPE_CHECKING:
@@ -44,13 +45,22 @@ def label_lines(pane: Pane) -> tuple[tuple[str, str], ...]:
     """What the privacy label of everything that comes from a pane says beside the promise."""
     paid = f"paid once, in {len(pane.bill)} questions, by {pane.created}; whatever is computed from it is free"
     looked = pane.manifest.schema.read_off_rows
-    told = ("Model", " and ".join(pane.models) or NO_MODEL), ("Bill", paid), ("Made with", pane.tool)
+    model, own = ("Model", " and ".join(pane.models) or NO_MODEL), lifetime_text(pane)
+    told = (model, *([("Version", own)] if own else []), ("Bill", paid), ("Made with", pane.tool))
     return (*told, (READ_OFF, f"{looked}: exact, by the owner's decision, and covered by no promise")) if looked else told
+
+
+def lifetime_text(pane: Pane) -> str:
+    """What the owner calls the pane and how long it is meant to be used; empty where nothing of that was declared."""
+    if pane.expires is None:
+        return "" if pane.version == DEFAULT_VERSION else pane.version
+    over = ": that day has passed" if pane.expired else ""
+    return f"{pane.version}, meant to be used until {in_words(pane.expires)}{over}"
 
 
 def label_of(pane: Pane) -> dict[str, Any]:
     """The fields of a pane's privacy label: what its manifest says, and how accurate its parts are."""
-    manifest = pane.manifest
+    manifest, own = pane.manifest, lifetime_text(pane)
     return {
         "what": "A pane",
         "guarantee": pane.guarantee,
@@ -60,7 +70,10 @@ def label_of(pane: Pane) -> dict[str, Any]:
         "schema": manifest.schema,
         "n_rows_public": pane.n_rows_public,
         "rows_counted": pane.rows_counted,
-        "accuracy": tuple(f"{title}: {told}." for title, told in pane.accuracy().items()),
+        "accuracy": (
+            *([pane.expiry_sentence] if pane.expired else [f"Version {own}."] if own else []),
+            *(f"{title}: {told}." for title, told in pane.accuracy().items()),
+        ),
     }
 
 
@@ -79,7 +92,8 @@ def person_sentence(pane: Pane) -> str:
 def pane_fragment(pane: Pane) -> str:
     """What a notebook shows of a pane."""
     sentences = [sentence for sentence in (pane.guarantee.sentence, person_sentence(pane)) if sentence]
-    return fragment_html(repr(pane), sentences, tables=[("", inside_table(pane), "")])
+    first = [pane.expiry_sentence] if pane.expired else []
+    return fragment_html(repr(pane), sentences, tables=[("", inside_table(pane), "")], first=first)
 
 
 def unclear_parts(report: Report) -> tuple[str, ...]:
@@ -101,7 +115,12 @@ def pane_content(pane: Pane) -> Content:
     counted = pane.rows_counted
     unclear = [said if not several else f"{name}: {said}" for name, report in told.items() for said in unclear_parts(report)]
     content["rows_counted"] = counted
-    content["read_first"] = (*([counted.sentence] if counted is not None and counted.contradicts else []), *unclear)
+    expired = [pane.expiry_sentence] if pane.expired else []
+    content["read_first"] = (
+        *expired,
+        *([counted.sentence] if counted is not None and counted.contradicts else []),
+        *unclear,
+    )
     tables = {"inside": inside_table(pane), "questions": questions_table(pane), "for_a_person": person_sentence(pane)}
     # The bill of a pane is a table of its own questions, not that of an account.
     model, own = " and ".join(pane.models) or "Private rows", {"label_lines": label_lines(pane), "bill": None}

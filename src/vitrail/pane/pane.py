@@ -13,11 +13,12 @@ synopsis, which needs no model and is bought by name too.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +42,12 @@ from ..schema import Level
 from ..show.pages import fragment, page_content
 from ..solve.counterfactual.classes import OPPOSITE, Desired
 from ..solve.counterfactual.fitted import FittedCounterfactual
-from ..solve.linear.labelled_rows import RowsExplainer, explain_on
-from ..solve.linear.problem import LocalProblem
-from ..solve.linear.weights import polynomial
 from ..solve.shapley.on_rows import Players, Scale
 from ..solve.shapley.reasons import BACKGROUND
+from .lifetime import WordsGiven, expiry_sentence, is_over
+from .local_ways import METHODS as METHODS
+from .local_ways import Method as Method
+from .local_ways import linear_on, local_explanation
 from .manifest import KINDS, REASONS, ROWS, Line, Manifest, opened, read_part
 from .pages import pane_content, pane_fragment
 from .person import Person, counterfactual_on, explained, needed, reasons_on_rows
@@ -55,15 +57,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..results.effects import Effects
+    from ..solve.linear.labelled_rows import RowsExplainer
 
 T = TypeVar("T")
-Method = Literal["auto", "shapley", "tree", "linear", "moments"]
-METHODS: tuple[Method, ...] = ("auto", "shapley", "tree", "linear", "moments")
 Models: TypeAlias = Model | str | Path | Sequence[Model | str | Path] | None
 CURVES = ("pdp", "ale", "importance")
-SAMPLED = 20_000
-"""Private rows that a sharp kernel works on."""
-NO_BANDS = "No bands were computed; ask for bands=True to get them."
 
 
 class Pane(Drawn):
@@ -87,6 +85,8 @@ class Pane(Drawn):
         The promise for all of it and all that is ever computed from it, what was charged once, and the questions.
     created, tool : str
         The day of its last charge; what made it.
+    version, expires : str, str or None
+        What its owner calls it; the last day that it is meant to be used, as in 2027-06-30.
 
     Examples
     --------
@@ -117,8 +117,8 @@ class Pane(Drawn):
         self.dataset, self.schema = manifest.dataset, manifest.feature_schema
         self.guarantee, self.cost, self.bill = manifest.guarantee, manifest.cost, manifest.bill
         self.n_rows_public, self.created, self.tool = manifest.n_rows_public, manifest.created, manifest.tool
+        self.version, self.expires = manifest.version, manifest.expires
         self._read: dict[str, Any] = {}
-        self._sharp_made: RowsExplainer | None = None
         self._about: dict[int, Pane] = {}
 
     # --- files -------------------------------------------------------------------------------------------------------
@@ -146,6 +146,8 @@ class Pane(Drawn):
         made = cls(manifest, files, opened(model, manifest, files, what))
         for name in manifest.known:  # a damaged part is found out now, not in the middle of somebody's work
             made._stored(name)
+        if made.expired:
+            warnings.warn(made.expiry_sentence, UserWarning, stacklevel=2)
         return made
 
     def with_model(self, model: Models) -> Pane:
@@ -156,6 +158,10 @@ class Pane(Drawn):
         """The same pane with the ledger's own lines on its bill."""
         bill = replace(self.manifest, bill=lines, created=max(line.date for line in lines))
         return Pane(Manifest.read(bill.to_fields(), self._files, "the pane"), self._files, self._models)
+
+    def with_page(self, page: WordsGiven) -> Pane:
+        """The same pane with the owner's words for a person's page: a mapping, or an object with ``to_json()``. Free."""
+        return Pane(self.manifest.with_page(page, self._files), self._files, self._models)
 
     def to_bytes(self) -> bytes:
         """The file; the same pane gives the same bytes. Parts that this version does not know are in it unchanged."""
@@ -176,6 +182,16 @@ class Pane(Drawn):
             found = [c for c in CURVES if getattr(self._stored(name), c) is not None] if kind == "global" else [kind]
             names |= dict.fromkeys(found)
         return tuple(names)
+
+    @property
+    def expired(self) -> bool:
+        """Whether the last day that it was meant to be used has passed. It works as before."""
+        return is_over(self.expires)
+
+    @property
+    def expiry_sentence(self) -> str:
+        """What pages say first of an expired pane; empty for others."""
+        return expiry_sentence(self.expires, self.version)
 
     @property
     def unknown_parts(self) -> tuple[str, ...]:
@@ -400,23 +416,9 @@ class Pane(Drawn):
         -------
         Attribution
         """
-        chosen = _checks.choice("method", method, METHODS)
         pane, asked = self._asked(model)
-        if chosen == "auto":
-            has_rows = ROWS in pane.manifest.parts and asked is not None
-            chosen = "shapley" if has_rows or "local" not in pane.manifest.parts else "moments"
-        if chosen in ("shapley", "tree"):
-            asked = needed("an explanation by Shapley values", asked)
-            way = "tree" if chosen == "tree" else "permutations"
-            how: Any = {"bands": bands, "scale": scale, "players": players, "method": way}
-            explanation = reasons_on_rows(pane, [asked], points, background, **how)[0]
-        elif chosen == "linear":
-            explanation = pane._sharp(asked)(points, bands=bands)
-        else:
-            explanation = pane.synopsis(points, bands=bands)
-            if not bands:
-                explanation = replace(explanation, notes=(*explanation.notes, NO_BANDS))
-        return self._promised(explanation)
+        how: Any = {"bands": bands, "scale": scale, "players": players, "background": background}
+        return self._promised(local_explanation(pane, asked, points, method, **how))
 
     def classes(self, points: object, *, bands: bool = False, model: Model | str | None = None) -> dict[Level, Attribution]:
         """Shapley values of every class of a classifier, by class, from the same calls of it. Free.
@@ -435,14 +437,10 @@ class Pane(Drawn):
         # With the promise of the whole pane, rather than that of the part: who has the one has the other.
         return replace(explanation, guarantee=self.guarantee, cost=self.cost)
 
-    def _sharp(self, model: Model | None) -> RowsExplainer:
-        if model is self.model and self._sharp_made is not None:
-            return self._sharp_made
-        problem = LocalProblem(self.schema, needed("method 'linear'", model), polynomial())
-        made = explain_on(problem, self.private_rows, n_sampled=SAMPLED)
-        if model is self.model:
-            self._sharp_made = made
-        return made
+    @cached_property
+    def linear(self) -> RowsExplainer:
+        """Linear pictures of the pane's own model around points, on private rows that it labels: ``method="linear"``."""
+        return linear_on(self, self._asked(None)[1])
 
     @cached_property
     def counterfactual(self) -> FittedCounterfactual:

@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import UTC, datetime
+from datetime import date
 from types import MappingProxyType
 from typing import Literal, TypedDict, TypeVar, Unpack
 
@@ -58,6 +58,7 @@ from ..results.synopsis import Synopsis
 from ..solve.counterfactual.classes import Classes
 from ..solve.linear.coordinates import Partition
 from ..vault import PrivateData
+from . import lifetime
 from .manifest import KINDS, MODEL_FILE, MOST_FEATURES, Line, Manifest, Part, described, onnx_content, part_name
 from .pane import Pane
 
@@ -94,7 +95,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
     Parameters
     ----------
-    data, model, parts, weights, threshold, loss, loss_bound, embed_model, key
+    data, model, parts, weights, threshold, loss, loss_bound, embed_model, key, version, expires, page
         As for :func:`release`.
 
     Examples
@@ -118,9 +119,14 @@ class PaneExplainer(GlobalExplainer[Pane]):
     loss_bound: float | None = None
     embed_model: bool = False
     key: str | None = None
+    version: str = lifetime.DEFAULT_VERSION
+    expires: str | date | None = None
+    page: lifetime.WordsGiven = None
 
     def __post_init__(self) -> None:
         data, parts = self.data, self.parts
+        self._version, self._expires = lifetime.checked_version(self.version), lifetime.checked_expiry(self.expires)
+        self._page = lifetime.checked_page(self.page)
         self._models = _models_of(self.model)
         self.check_inputs(*self._models)
         names = [model.name for model in self._models]
@@ -273,7 +279,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
     def _pane(self, terms: Terms, bought: Mapping[str, Bought]) -> Pane:
         files: dict[str, bytes] = dict(self._contents)
-        total, day, parts = sum((part.cost for part in bought.values()), Cost()), datetime.now(UTC).date().isoformat(), {}
+        total, day, parts = sum((part.cost for part in bought.values()), Cost()), lifetime.today().isoformat(), {}
         promise = terms.promise(*bought.values())
         names = (part_name(kind, number) for kind in KINDS for number in range(max(1, len(self._models))))
         for name in (name for name in names if name in bought):
@@ -297,6 +303,9 @@ class PaneExplainer(GlobalExplainer[Pane]):
             cost=promise.behind.cost,
             bill=(),
             parts=parts,
+            version=self._version,
+            expires=self._expires,
+            page=self._page,
         )
         costs = {name: bought[name].cost for name in parts}
         lines = [Line(0, day, manifest.title(name), c, epsilon_of(c.mu, terms.delta)) for name, c in costs.items()]
@@ -326,6 +335,9 @@ class PaneOptions(TypedDict, total=False):
     loss_bound: float | None
     embed_model: bool
     key: str | None
+    version: str
+    expires: str | date | None
+    page: lifetime.WordsGiven
 
 
 def release(
@@ -360,6 +372,12 @@ def release(
         Write the model into the file. For ONNX models only, which can be read without running code.
     key : str, optional
         A name for a model that is a bare function, so that releasing again replays the stored releases.
+    version : str
+        What you call this pane among others of the same data, such as ``"2026-Q4"``.
+    expires : str or date, optional
+        The last day that it is meant to be used, as in ``"2027-06-30"``. Afterwards it still opens, with a warning.
+    page : mapping, or object with ``to_json()``, optional
+        Your words for a person's page. Version, day and words are part of no question: the same release with others is free.
     epsilon, mu : float
         The price of all of it, in one of the two currencies; ``data.quote(vt.pane.PaneExplainer(data, model), epsilon=1)``
         says beforehand what it would buy.
