@@ -29,8 +29,6 @@ FOOT = 0.14
 """Share of the height that the histogram at the foot takes."""
 LONGEST_LEVEL = 26
 MOST_CURVES, MOST_TICKS, MOST_LEVELS = 100, 9, 16
-PAGE_INCHES = 3.6
-"""Width of a picture on a page: its letters are as large as the page's on a phone."""
 LEAST_SPAN = 0.12
 """Of the widest scale among the curves of a kind."""
 
@@ -90,21 +88,6 @@ def curve_figure(curve: Curve, axes: Axes | None = None, *, titled: bool = True)
     return style.figure_of(axes)
 
 
-def page_curve(curve: Curve, *, value: object = None, least_span: float = 0.0) -> Figure:
-    """A curve at the size of a page, on a scale of at least a span; of many levels the most common ones.
-
-    With a ``value``, that is marked, and its level is among those drawn.
-    """
-    shown = most_common_levels(curve, MOST_LEVELS, own=value)
-    low, high = curve_limits(shown)
-    missing = max(0.0, least_span - (high - low)) / 2
-    axes = style.new_figure(PAGE_INCHES, curve_height(shown)).add_subplot()
-    draw_curve(axes, shown, (low - missing, high + missing), titled=False)
-    if value is not None:
-        mark_value(axes, shown, value)
-    return style.figure_of(axes)
-
-
 def least_span(curves: Iterable[Curve]) -> float:
     """The smallest scale to draw curves on: one that does next to nothing should not look as if it did."""
     return LEAST_SPAN * max(high - low for low, high in map(curve_limits, curves))
@@ -159,18 +142,6 @@ def _draw_levels(axes: Axes, curve: Curve, limits: tuple[float, float]) -> None:
     axes.set_xlim(*limits)
     style.put_labels(axes, label + _band_line(curve))
     axes.locator_params(axis="x", nbins=5)
-
-
-def mark_value(axes: Axes, curve: Curve, value: object) -> None:
-    """Mark in amber where a value lies on a drawn curve."""
-    if not curve.categorical:
-        if isinstance(value, int | float):
-            axes.axvline(float(value), color=style.AMBER, linewidth=1.8, zorder=5)
-        return
-    for row, level in enumerate(curve.x):
-        if level == value:
-            axes.plot([curve.y[row]], [row], "o", color=style.AMBER, markersize=9, zorder=5)
-            axes.axhspan(row - 0.42, row + 0.42, color=style.AMBER, alpha=0.16, linewidth=0)
 
 
 def _of_largest(shares: Floats) -> Floats:

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Floats
-from ..results import Curve
+from ..results import Curve, Ranking
 from ..results.checks import shown_text
 from ..results.marginals import Marginals
 from .curves import FOOT, MOST_LEVELS, curve_limits, most_common_levels
 from .histograms import level_bars
-from .text_tables import shortened, tick_text
+from .text_tables import aligned_numbers, half_widths, per_cent, shortened, tick_text
 
 WIDTH = 360
 LINE_HEIGHT, BAR_HEIGHT = 170, 130
@@ -30,7 +30,7 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 10, 8, 22
 NAMES = 128
 """Width of the names of levels."""
 LONGEST_NAME = 22
-MOST_HOVERED = 80
+MOST_HOVERED = 40
 """Points of a curve that tell their value."""
 MOST_WHISKERS = 40
 
@@ -82,19 +82,20 @@ def _line(
 ) -> Drawing:
     x, y, density = np.asarray(curve.x, dtype=np.float64), curve.y, curve.density
     edges = None if density is None else density.edges
-    first, last = (
-        float(min(x[0], *(edges[:1] if edges is not None else ()))),
-        float(max(x[-1], *(edges[-1:] if edges is not None else ()))),
-    )
+    reached = [float(x[0]), float(x[-1]), *([] if edges is None else [float(edges[0]), float(edges[-1])])]
+    first, last = min(reached), max(reached)
     low = limits[0] - ((limits[1] - limits[0]) * FOOT / (1 - FOOT) if edges is not None else 0.0)
     across, up = _scale((first, last), LEFT, WIDTH - RIGHT), _scale((low, limits[1]), LINE_HEIGHT - BOTTOM, TOP)
     shapes = _grid_up(ticks(limits, 4), up, write)
     if density is not None and edges is not None:
         tallest = max(float(density.shares.max()), 1e-300)
         ground = LINE_HEIGHT - BOTTOM
+        stairs: list[tuple[float, float]] = [(across(float(edges[0])), ground)]
         for (a, b), share in zip(pairwise(edges), density.shares, strict=True):
-            height = max(0.0, float(share)) / tallest * FOOT * 0.85 * (ground - TOP)
-            shapes.append(_rect("foot", across(a), ground - height, across(b) - across(a), height))
+            top = ground - max(0.0, float(share)) / tallest * FOOT * 0.85 * (ground - TOP)
+            stairs += [(across(float(a)), top), (across(float(b)), top)]
+        stairs.append((across(float(edges[-1])), ground))
+        shapes.append(Shape("polygon", "foot", {"points": " ".join(f"{x_:.1f},{y_:.1f}" for x_, y_ in stairs)}))
     if curve.lower is not None and curve.upper is not None:
         ends = [*zip(x, curve.upper, strict=True), *reversed([*zip(x, curve.lower, strict=True)])]
         shapes.append(Shape("polygon", "band", {"points": _points(ends, across, up)}))
@@ -128,30 +129,51 @@ def _hover(
 def _levels(
     curve: Curve, limits: tuple[float, float], value: object, write: Format, level: Callable[[object], str]
 ) -> Drawing:
-    height = TOP + ROW * len(curve) + BOTTOM
+    shares = None if curve.density is None else curve.density.shares
+    own = [name == value for name in curve.x]
+    return _dots([level(name) for name in curve.x], (curve.y, curve.lower, curve.upper), limits, write, shares, own)
+
+
+def dots_drawing(names: Sequence[str], values: Floats, lower: Floats, upper: Floats) -> Drawing:
+    """A row for each value: its name, a dot and its band; rows without a number stay empty."""
+    ends = [number for numbers in (values, lower, upper) for number in numbers if math.isfinite(number)] or [0.0, 1.0]
+    room = 0.05 * (max(ends) - min(ends)) or 0.05
+    return _dots(names, (values, lower, upper), (min(ends) - room, max(ends) + room), _short)
+
+
+def _dots(
+    names: Sequence[str],
+    numbers: tuple[Floats, Floats | None, Floats | None],
+    limits: tuple[float, float],
+    write: Format,
+    shares: Floats | None = None,
+    own: Sequence[bool] | None = None,
+) -> Drawing:
+    height, (values, lower, upper) = TOP + ROW * len(names) + BOTTOM, numbers
     across = _scale(limits, NAMES + 8, WIDTH - RIGHT)
     shapes = []
     for tick in ticks(limits, 3):
         shapes.append(Shape("line", "grid", _at(x1=across(tick), x2=across(tick), y1=TOP, y2=height - BOTTOM)))
         shapes.append(Shape("text", "tick middle", _at(x=across(tick), y=height - 6), text=write(tick)))
-    tallest = 0.0 if curve.density is None else max(float(curve.density.shares.max()), 1e-300)
-    halves = None if curve.lower is None else curve.half_widths
-    for row, name in enumerate(curve.x):
-        y = TOP + ROW * row
-        own = name == value
-        if own:
+    tallest = 1.0 if shares is None else max(float(shares.max()), 1e-300)
+    for row, name in enumerate(names):
+        y, value = TOP + ROW * row, float(values[row])
+        marked = own is not None and own[row]
+        if marked:
             shapes.append(_rect("own", 0, y, WIDTH, ROW))
-        if curve.density is not None:
-            share = max(0.0, float(curve.density.shares[row])) / tallest
+        if shares is not None:
+            share = max(0.0, float(shares[row])) / tallest
             shapes.append(_rect("foot", NAMES + 8, y + ROW - 5, share * (WIDTH - RIGHT - NAMES - 8), 3))
-        if curve.lower is not None and curve.upper is not None:
-            left, right = across(float(curve.lower[row])), across(float(curve.upper[row]))
+        shapes.append(Shape("text", "name", _at(x=NAMES, y=y + ROW / 2 + 4), text=shortened(name, LONGEST_NAME)))
+        if not math.isfinite(value):
+            continue
+        band = ""
+        if lower is not None and upper is not None:
+            left, right = across(float(lower[row])), across(float(upper[row]))
             shapes.append(_rect("band", left, y + ROW / 2 - 4, max(right - left, 0.5), 7))
-        shapes.append(Shape("circle", "mark" if own else "dot", _at(cx=across(float(curve.y[row])), cy=y + ROW / 2, r=3.5)))
-        text = level(name)
-        shapes.append(Shape("text", "name", _at(x=NAMES, y=y + ROW / 2 + 4), text=shortened(text, LONGEST_NAME)))
-        band = "" if halves is None else f" ± {write(float(halves[row]))}"
-        shapes.append(_rect("hover", 0, y, WIDTH, ROW, f"{text}: {write(float(curve.y[row]))}{band}"))
+            band = f" ± {write(float(upper[row] - lower[row]) / 2)}"
+        shapes.append(Shape("circle", "mark" if marked else "dot", _at(cx=across(value), cy=y + ROW / 2, r=3.5)))
+        shapes.append(_rect("hover", 0, y, WIDTH, ROW, f"{name}: {write(value)}{band}"))
     return Drawing(WIDTH, height, tuple(shapes))
 
 
@@ -205,6 +227,43 @@ def _lying(labels: Sequence[str], totals: Sequence[float], halves: Sequence[floa
         shapes.append(Shape("line", "whisker", _at(x1=ends[0], x2=ends[1], y1=y + ROW / 2, y2=y + ROW / 2)))
         shapes.append(_rect("hover", 0, y, WIDTH, ROW, f"{label}: {total:,.0f} ± {half:,.0f}"))
     return Drawing(WIDTH, height, tuple(shapes))
+
+
+class RankingRow(NamedTuple):
+    """A line of a ranking: its texts, and where its score and band lie, in per cent of the width."""
+
+    name: str
+    score: float
+    text: str
+    half: str
+    told: str
+    place: float
+    band: tuple[float, float] | None
+    above: str
+    faint: bool
+
+
+def ranking_rows(ranking: Ranking, most: int = 30) -> list[RankingRow]:
+    """The highest items, for a table that can be sorted; faint where a score may be noise alone."""
+    frame = {name: column[:most] for name, column in ranking.frame().items()}
+    names, scores = frame["item"].tolist(), [float(score) for score in frame["score"]]
+    banded = ranking.std is not None
+    ends = [(float(a), float(b)) for a, b in zip(frame["lower"], frame["upper"], strict=True)] if banded else []
+    places = [0.0, *scores, *(end for pair in ends for end in pair)]
+    across = _scale((min(places), max(places)), 0, 100)
+    halves = half_widths([a for a, _ in ends], [b for _, b in ends]) if banded else [""] * len(names)
+    sure = [""] * len(names)
+    if ranking.own_std is not None and ranking.ranked:
+        sure = [*map(per_cent, ranking.confidence.tolist()), ""][: len(names)]
+    certain = ranking.certain() if banded else names
+    made = []
+    for j, (name, text) in enumerate(zip(names, aligned_numbers(scores), strict=True)):
+        band = (across(ends[j][0]), across(ends[j][1]) - across(ends[j][0])) if banded else None
+        told = f"{name}: {scores[j]:.4g} {halves[j]}".strip()
+        made.append(
+            RankingRow(name, scores[j], text, halves[j], told, across(scores[j]), band, sure[j], name not in certain)
+        )
+    return made
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------------

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from .._types import Axes, Figure
 from ..results.group_table import GroupBands, GroupTable
 from . import style
+from .drawings import Drawing, dots_drawing
 from .text_tables import Table, aligned_numbers
 
 MOST_DRAWN = 24
@@ -64,15 +67,15 @@ def _panels(found: GroupTable) -> dict[str, GroupBands]:
     return {"rows": found.rows, **{name: found[name] for name in found.measures}}
 
 
-def measure_cards(found: GroupTable) -> Iterator[tuple[str, Figure, Table]]:
+def measure_cards(found: GroupTable) -> Iterator[tuple[str, Drawing, Table]]:
     """For a page, measure by measure: its name, a picture of every group that is shown, and the same as a table."""
     shown = [found.groups.index(name) for name in found.shown]
     kept = _drawn(found)
     for name, bands in _panels(found).items():
-        figure, (axes,) = style.small_multiples([0.6 + 0.24 * max(1, len(kept))], 1)
-        _draw(axes, found, bands, kept)
+        seen = ([float(ends[i]) if bands.shown[i] else math.nan for i in kept] for ends in bands[:3])
+        drawing = dots_drawing([found.groups[number] for number in kept], *map(np.array, seen))
         rows = tuple((found.groups[number], cell) for number, cell in zip(shown, _cells(bands, shown), strict=True))
-        yield WORDS[name], figure, Table(("group", f"value ({found.band_claim.column})"), rows, numeric=(1,))
+        yield WORDS[name], drawing, Table(("group", f"value ({found.band_claim.column})"), rows, numeric=(1,))
 
 
 def _drawn(found: GroupTable) -> list[int]:

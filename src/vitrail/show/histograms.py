@@ -59,26 +59,18 @@ def histograms_figure(marginals: Marginals, columns: Sequence[str] | None = None
     return figure
 
 
-def histogram_figure(marginals: Marginals, name: str) -> Figure:
-    """One column in a picture of its own, without its name: a page writes that above it."""
-    figure = new_figure(4.0, histogram_height(marginals, name) - 0.2)
-    draw_histogram(figure.add_subplot(), marginals, name, named=False)
-    return figure
-
-
 def histogram_height(marginals: Marginals, name: str) -> float:
     """How many inches a picture of a column needs."""
     bins = marginals.bins_of(name)
     return 2.3 if bins.edges is not None else 0.75 + 0.21 * min(len(bins), MOST_BARS)
 
 
-def draw_histogram(axes: Axes, marginals: Marginals, name: str, *, named: bool = True) -> None:
+def draw_histogram(axes: Axes, marginals: Marginals, name: str) -> None:
     """Draw one column: numbers upright, codes behind them, levels lying, so that long names can be read.
 
     True counts are not negative, so bars and error bars stop at zero.
     """
-    if named:
-        put_title(axes, name, 44, bold=True)
+    put_title(axes, name, 44, bold=True)
     bins, counts = marginals.bins_of(name), marginals.counts[name]
     if bins.edges is None:
         _draw_levels(axes, level_bars(bins, counts), marginals.half_width)

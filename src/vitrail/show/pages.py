@@ -7,6 +7,8 @@ it is :func:`fragment`. Both are dispatched on the class: rooms above this one r
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import NamedTuple, TypeAlias
@@ -28,6 +30,7 @@ from ..results.private_rows import PrivateRows
 from ..results.report import PART_NAMES, Report
 from ..results.verdict import Verdict
 from . import attributions, counterfactuals, curves, drawings, groups, histograms, spending
+from .drawings import Drawing
 from .style import render
 from .text_tables import Table
 
@@ -57,7 +60,7 @@ TOOLS: dict[str, object] = {
 class Picture(NamedTuple):
     """A figure on a page: what it shows in words, its numbers folded away underneath, its title, and what to know of it."""
 
-    figure: Figure
+    figure: Figure | Drawing
     description: str
     numbers: Table | None = None
     title: str = ""
@@ -157,7 +160,25 @@ def report_content(result: Report) -> dict[str, object]:
     """What the page of a global report needs; a pane's page is made of the same."""
     effects = {part: curves_of for part, curves_of in (("pdp", result.pdp), ("ale", result.ale)) if curves_of}
     found = {"report": result, "effects": effects, "columns": column_order(result), "marginals": result.marginals.drawn}
-    return found | {"of_model": ""}
+    ends = (("people", "Who is in the data"), ("cost", "What it cost, and what to know"))
+    contents = (*report_contents(result, column_order(result)), *ends, LABEL_LINE)
+    return found | {"of_model": "", "contents": contents, "script_hash": report_script_hash()}
+
+
+LABEL_LINE = ("label", "Privacy label")
+
+
+def report_contents(result: Report, columns: Sequence[str], place: str = "", of_model: str = "") -> list[tuple[str, str]]:
+    """The contents of a report: addresses on the page, and what stands there; ``place`` ends the ids of one of several."""
+    of = f"{of_model}: " if of_model else ""
+    lines = [(f"matters{place}", f"{of}What matters most")] if result.rankings else []
+    lines += [(f"columns{place}", f"{of}Column by column")] if columns else []
+    return lines + [(f"column{place}-{number}", name) for number, name in enumerate(columns, 1)]
+
+
+def report_script_hash() -> str:
+    """What the page's policy lets run: the script that sorts rankings, and nothing else."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(render('report.js').encode()).digest()).decode('ascii')}"
 
 
 def column_order(result: Report) -> tuple[str, ...]:
@@ -195,7 +216,7 @@ def pictures_of(result: Result) -> tuple[Picture, ...]:
         case Curve():
             title, table = curves.curve_title(result), curves.curve_table(result)
             described = f"{title}, with its {result.band_claim.band}; the numbers follow."
-            return (Picture(curves.curve_figure(result, titled=False), described, table, title),)
+            return (Picture(drawings.curve_drawing(result), described, table, title),)
         case Surface():
             title, table = curves.surface_title(result), curves.surface_table(result)
             described = f"{title}, and the width of its {result.band_claim.bands}; the numbers follow."

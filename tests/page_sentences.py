@@ -7,7 +7,7 @@ from pathlib import Path
 from vitrail.results.band_claim import BandClaim
 from vitrail.show.style import TEMPLATES
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 SHOW = ROOT / "src" / "vitrail" / "show"
 HELD_IN = {"sentence", "said"}
 """Names that letter.py gives to sentences before it says them."""
