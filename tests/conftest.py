@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for benchmark_scripts and erro
 
 import error_rates
 import postgresql_server
+from browser import needs
 
 # How fast a machine is decides no test: neither a deadline nor how long it takes to think of an input.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -24,9 +25,12 @@ def planted_noise():
 
 def pytest_terminal_summary(terminalreporter):
     """Say loudly which tests this machine could not run: a green run without them says less."""
-    if (why := postgresql_server.missing()) is not None:
+    why = postgresql_server.missing()
+    missing = [*([] if why is None else [f"The ledger in PostgreSQL: {why}."]), *needs.missing()]
+    if missing:
         terminalreporter.section("NOT TESTED HERE", sep="!", red=True, bold=True)
-        terminalreporter.line(f"The ledger in PostgreSQL: {why}.", red=True)
+        for line in missing:
+            terminalreporter.line(line, red=True)
 
 
 @pytest.fixture
