@@ -107,7 +107,7 @@ def test_files_are_written_by_suffix(run, folder: Path) -> None:  # type: ignore
         assert text in page
     assert page.count("<img") == 1  # the budget
     assert page.count('class="bar"') == len(POINT)
-    assert not re.search(r"(src|href)=\"(?!data:)", page)
+    assert not re.search(r"(src|href)=\"(?!data:|#)", page)
     assert "<script" not in page
 
 

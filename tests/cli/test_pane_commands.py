@@ -103,7 +103,7 @@ def test_a_person_is_explained_on_the_screen_as_a_page_and_as_json(run):
         "explain", "people.pane", json.dumps(PERSON), "--model", "embedded", "-o", "p.html", "-o", "p.json", "--count", 1
     )
     assert done.code == 0, done.err
-    assert "What would change it" in Path("p.html").read_text()
+    assert "What would have changed it" in Path("p.html").read_text()
     assert json.loads(Path("p.json").read_text())["counterfactuals"]["total_CFs"] == 1
 
 
@@ -272,12 +272,15 @@ def test_an_explained_person_is_told_what_bands_claim(run):
     assert printed.code == 0, printed.err
     claim = BandClaim(json.loads(Path("why.json").read_text())["explanation"]["band_claim"])
     other = BandClaim.NOT_CALIBRATED if claim.calibrated else BandClaim.MEASURED_95
-    why = Path("why.html").read_text().split("<h2>Why</h2>")[1].split("</section>")[0]
+    page = Path("why.html").read_text()
+    why, numbers = (page.split(f'id="{part}"')[1].split("</section>")[0] for part in ("why", "numbers"))
     local = run(*asked).out.split("\n\ncolumn")[0]
-    for said in (why, local):
-        assert claim.bands in said
-        assert other.bands not in said
-    assert claim.sentence() in why
+    assert claim.bands in local
+    assert other.bands not in local
+    assert ("95 times in 100" in why) is claim.calibrated
+    assert ("not calibrated" in why) is not claim.calibrated
+    assert claim.sentence() in numbers
+    assert other.sentence() not in numbers
 
 
 def test_a_report_from_a_pane_says_it_of_importance(run):

@@ -241,20 +241,21 @@ def test_of_several_models_one_must_be_chosen(both):
 def test_the_page_of_several_models_shows_the_curves_and_the_ranking_of_each(both):
     pane = both[1]
     page = pane.to_html()
-    assert page.count("Who is in the data") == 1  # rows are about no model
-    assert page.count("What is inside, and what it cost") == 1
+    assert page.count('<h2 id="people">Who is in the data') == 1  # rows are about no model
+    assert page.count('<h2 id="inside">What is inside, and what it cost') == 1
     parts = re.split(r'<div id="model-\d">', page)
     assert len(parts) == 3
     for number, name in enumerate(pane.models, 1):
         assert f'<a href="#model-{number}">{name}</a>' in parts[0]
         own, alone = parts[number], pane.about(name).to_html()
-        for heading in (f"<h2>{name}: what matters most</h2>", f"<h2>{name}: column by column</h2>"):
-            assert heading in own
-        drawn = re.findall(r'src="(data:[^"]*)"', own.partition("Who is in the data")[0])
-        assert len(drawn) == 1 + 2 * 3  # a ranking, two curves of each column
-        assert drawn == re.findall(r'src="(data:[^"]*)"', alone)[:7]
+        for part, heading in (("matters", "what matters most"), ("columns", "column by column")):
+            assert f'<h2 id="{part}-{number}">{name}: {heading}</h2>' in own
+            assert f'<a href="#{part}-{number}">{name}: {heading.capitalize()}</a>' in parts[0]
+        drawn = re.findall(r"<svg.*?</svg>", own.partition("Who is in the data")[0], re.DOTALL)
+        assert len(drawn) == 2 * 3  # two curves of each column
+        assert drawn == re.findall(r"<svg.*?</svg>", alone, re.DOTALL)[:6]
         assert '<nav id="models">' not in alone
-        assert "<h2>What matters most</h2>" in alone
+        assert '<h2 id="matters">What matters most</h2>' in alone
 
 
 def test_several_models_go_through_a_file(both, tmp_path):

@@ -147,7 +147,7 @@ def test_a_person_in_json_and_on_a_page(made, tmp_path):
     assert vt.Counterfactuals.from_json(told["counterfactuals"]).total_CFs == 2
     assert {standing["column"] for standing in told["standings"]} == {"age", "gain", "sex"}
     page = person.to_html(tmp_path / "person.html")
-    for words in ("Privacy label", "What would change it", "Where this person stands", "ε = 4", "age = 30"):
+    for words in ("Privacy label", "What would have changed it", "Where you stand", "ε = 4", "“age: 30”"):
         assert words in page
     assert "<script" not in page
     assert "width=device-width" in page
@@ -161,7 +161,8 @@ def test_texts_of_a_stranger_are_escaped_on_pages(made):
     manifest["dataset"] = manifest["models"][0]["name"] = "<script>alert(1)</script>"
     pane = vt.Pane.from_bytes(zipped(rehashed({**members, "manifest.json": json.dumps(manifest).encode()})))
     for page in (pane.to_html(), pane.explain(PERSON).to_html(), pane._repr_html_()):
-        assert "<script>" not in page
+        assert "<script>alert" not in page
+        assert "&lt;script&gt;alert" in page
 
 
 def test_the_model_page_states_the_promise_of_the_whole_pane(made):
@@ -192,5 +193,5 @@ def test_missing_parts_are_named(made):
     for ask in (lambda: pane.effects, lambda: pane.importance, lambda: pane.rows(3), lambda: pane.counterfactual(PERSON)):
         with pytest.raises(InvalidInput, match="it has 'local'"):
             ask()
-    assert "Why" in pane.explain(PERSON).to_html()
+    assert "The reasons that matter most" in pane.explain(PERSON).to_html()
     assert "What is inside" in pane.to_html()

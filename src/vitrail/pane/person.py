@@ -325,7 +325,6 @@ def person_content(person: Person) -> Content:
     technical += (
         [attributions.sentence_of(e), attributions.fidelity_of(e)] if e is not None and e.method != "shapley" else []
     )
-    technical += [weakest(claims).sentence("curves")] if claims else []
     content: dict[str, object] = {
         "letter": letter,
         "say": letter.say,
@@ -337,6 +336,7 @@ def person_content(person: Person) -> Content:
         "read_first": () if counted is None or not counted.contradicts else (counted.sentence,),
         "rows_counted": counted,
         "needs_model": NEEDS_MODEL if NEEDS_MODEL in person.notes else "",
+        "curves_claim": weakest(claims) if claims else None,
         "technical": tuple(dict.fromkeys(technical)),
         "pane_version": "",
         "notes": tuple(dict.fromkeys(note for result in results if result is not None for note in result.notes)),

@@ -270,6 +270,18 @@ class Letter:
         return self.say("All other entries together: {amount}.", amount=self.amount(total))
 
     @property
+    def how_sure(self) -> str:
+        """What stands behind the plus-minus signs; empty without any."""
+        e = self.explanation
+        if e is None or e.lower is None or not self.told:
+            return ""
+        if e.band_claim.calibrated:
+            sentence = "Behind ±: how far noise may have moved a number, 95 times in 100, each number on its own."
+        else:
+            sentence = "Behind ±: how far noise may have moved a number; a rough guide, which is not calibrated."
+        return self.say(sentence)
+
+    @property
     def bars(self) -> tuple[LetterBar, ...]:
         """Every reason as a bar, on one scale."""
         e = self.explanation
