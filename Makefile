@@ -13,13 +13,20 @@ LOWEST_TESTS := tests/accounting/test_events.py tests/accounting/test_guarantee.
   tests/maps/test_map_choice.py tests/maps/test_tuning.py tests/pane/test_pane_models.py tests/pane/test_pane_reader.py \
   tests/test_imports.py tests/test_schema.py tests/test_schema_reading.py tests/vault/test_failing_rows.py
 
+# The live page is written in TypeScript. npm installs what builds and tests it, and builds it into the package; where there
+# is no npm, the rest works without, and tests say what they skip.
+NPM := $(shell command -v npm)
+WEB_TOOLS := web/node_modules/.stamp
+LIVE_PAGE := src/vitrail/live/assets/ort-wasm-simd-threaded.wasm
+WEB := $(if $(NPM),$(WEB_TOOLS) $(LIVE_PAGE),without-npm)
+
 # pip builds the project in an environment of its own; these make it honour the pins there too (old and new pip).
 export PIP_CONSTRAINT = $(PINS)
 export PIP_BUILD_CONSTRAINT = $(PINS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-gpu test-lowest lint format bench bench-bands figures docs clean
+.PHONY: help demo test test-slow test-gpu test-lowest lint format web without-npm bench bench-bands figures docs clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -28,7 +35,7 @@ help:  ## list the targets
 demo: $(VENV)/.stamp-demo  ## explain a model of census incomes in private; writes a report to demo-output/
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/.stamp-test  ## the tests, and every example in a docstring
+test: $(VENV)/.stamp-test $(WEB)  ## the tests, and every example in a docstring
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --doctest-modules src tests
 
 test-slow: $(VENV)/.stamp-test  ## the long statistical checks
@@ -40,11 +47,14 @@ test-gpu: $(VENV)/.stamp-test  ## the tests that need an accelerator
 test-lowest: $(LOWEST_VENV)/.stamp  ## part of the tests, with the lowest versions that pyproject.toml allows
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST_VENV)/bin/python -m pytest -k "not postgresql" $(LOWEST_TESTS)
 
-lint: $(VENV)/.stamp-lint  ## formatting, style and types, changing nothing
+lint: $(VENV)/.stamp-lint $(if $(NPM),$(WEB_TOOLS),without-npm)  ## formatting, style and types, changing nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --no-cache .
 	$(BIN)/mypy --strict
 	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks
+	$(if $(NPM),cd web && npm run --silent check)
+
+web: $(WEB)  ## the live page, from TypeScript into the package; needs npm
 
 format: $(VENV)/.stamp-lint  ## format the code and mend what can be mended
 	$(BIN)/ruff format .
@@ -72,6 +82,19 @@ $(VENV)/.stamp-%: pyproject.toml $(PINS) | $(BIN)/python
 	@echo "Installing what 'make $*' needs into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet -c $(PINS) -e '.[$*]'
 	@touch $@
+
+$(WEB_TOOLS): web/package.json web/package-lock.json
+	@echo "Installing what the live page needs into web/node_modules ..."
+	@cd web && npm ci --silent --no-fund --no-audit
+	@touch $@
+
+# The last file that the build writes; all of web/src goes into it, so all of web/src makes it old.
+$(LIVE_PAGE): $(WEB_TOOLS) web/build.mjs web/tsconfig.json $(shell find web/src -type f)
+	cd web && npm run --silent build
+	@touch $@
+
+without-npm:
+	@echo '!!! npm is not installed here (Debian: nodejs npm): the live page is neither built nor checked nor tested. !!!' >&2
 
 $(LOWEST_VENV)/.stamp: pyproject.toml $(LOWEST_PINS)
 	@$(PYTHON) -m venv --clear $(LOWEST_VENV)
