@@ -10,7 +10,7 @@ export interface Matrix {
 /** Outputs of the model for raw rows, one number each, inside its declared range. */
 export type Predict = (rows: Matrix) => Promise<Float64Array>;
 
-export function matrix(rows: number, columns: number, data = new Float64Array(rows * columns)): Matrix {
+export function matrix(rows: number, columns: number, data: Float64Array = new Float64Array(rows * columns)): Matrix {
   if (data.length !== rows * columns) throw new Error(`a matrix of ${rows} x ${columns} has ${data.length} numbers`);
   return { data, rows, columns };
 }
