@@ -37,4 +37,4 @@ def all_sentences() -> set[str]:
     templates = "\n".join(path.read_text(encoding="utf-8") for path in TEMPLATES.glob("*.html"))
     live = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "web" / "src").glob("*.ts"))
     found = {text.replace('\\"', '"') for text in _IN_TEMPLATE.findall(templates + live)}
-    return found | in_python(SHOW / "letter.py") | {text for claim in BandClaim for text in (claim.sentence(), claim.mark)}
+    return found | in_python(SHOW / "letter.py") | in_python(SHOW.parent / "pane" / "person.py") | in_python(SHOW.parent / "pane" / "letters.py") | {text for claim in BandClaim for text in (claim.sentence(), claim.mark)}

@@ -61,6 +61,8 @@ from .schema import Picture as Picture
 from .schema import Schema as Schema
 from .schema import Within as Within
 from .show.label import privacy_label as privacy_label
+from .show.page_words import ColumnWords as ColumnWords
+from .show.page_words import PageWords as PageWords
 from .solve.counterfactual.fitted import FittedCounterfactual as FittedCounterfactual
 from .solve.linear import weights as weights
 from .vault import Block as Block

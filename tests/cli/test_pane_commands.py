@@ -289,3 +289,51 @@ def test_a_report_from_a_pane_says_it_of_importance(run):
     claim = claim_of("permutation importance")
     assert claim.column in shown.out
     assert claim.sentence("permutation importance")[:80] in " ".join(shown.out.split())
+
+
+# --- letters -------------------------------------------------------------------------------------------------------------
+
+WORDS = """[page]
+language = "de"
+decision = "Ihr Antrag"
+above = "bewilligt"
+below = "abgelehnt"
+good = "above"
+[page.columns.age]
+label = "Alter"
+"""
+
+
+def test_many_people_get_letters_in_the_owners_words(run):
+    Path("people.csv").write_text("customer,age,hours-per-week,sex\nk1,39,40,Male\nk2,61,20,Female\n")
+    Path("words.toml").write_text(WORDS)
+    said = ("explain", "people.pane", "people.csv", "--model", "embedded", "--words", "words.toml", "--name-by", "customer")
+    done = run(*said, "-o", "letters/", "--no-bands")
+    assert done.code == 0, done.err
+    assert "2 letters" in done.out
+    made = sorted(path.name for path in Path("letters").iterdir())
+    assert made == ["index.html", "k1.html", "k2.html", "reasons.csv", "reasons.json"]
+    page = Path("letters/k1.html").read_text()
+    assert '<html lang="de"' in page
+    assert "<h1>Ihr Antrag: " in page
+    assert "Alter" in page
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("-o", "letters/", "-o", "x.json"), "give nothing else with it"),
+        (("--name-by", "age", "-o", "x.html"), "give a folder for them: -o letters/"),
+        (("--words", "word.toml"), "Did you mean 'words.toml'?"),
+        (("--words", "bad.toml"), "Did you mean 'language'?"),
+        (("--words", "other.toml"), "column 'aeg' is not declared"),
+    ],
+)
+def test_wrong_ways_to_ask_for_letters_are_sentences(run, more, says):
+    Path("words.toml").write_text(WORDS)
+    Path("bad.toml").write_text('[page]\nlangage = "de"\n')
+    Path("other.toml").write_text('[page.columns.aeg]\nlabel = "Alter"\n')
+    told = run("explain", "people.pane", "person.json", "--model", "embedded", *more)
+    assert told.code != 0
+    assert says in " ".join(told.err.split())
+    assert not Path("letters").exists()

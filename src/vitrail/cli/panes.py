@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,9 +35,21 @@ if TYPE_CHECKING:
     from ..pane.pane import Pane
 
 
-def show(pane: options.PaneFile, as_json: options.Json = False) -> None:
-    """Say what a pane promises, what it cost, what is inside, and how accurate to expect it. Free."""
+def show(
+    pane: options.PaneFile,
+    newer: Annotated[
+        Path | None, typer.Argument(metavar="[NEW.pane]", help="A newer pane: say instead where the two differ.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say what a pane promises, what it cost, what is inside, and how accurate to expect it. Free.
+
+    With two panes: which histograms and curves differ by more than noise explains.
+    """
     opened = _load(pane)
+    if newer is not None:
+        _show_drift(opened, _load(newer), as_json=as_json)
+        return
     if as_json:
         life: dict[str, JsonValue] = {"version": opened.version, "expires": opened.expires, "expired": opened.expired}
         print_json({**content_of(opened), **life})
@@ -61,6 +73,20 @@ def show(pane: options.PaneFile, as_json: options.Json = False) -> None:
         print_lines("")
     if opened.unknown_parts:
         print_lines(f"Parts of a later version, kept as they are: {', '.join(opened.unknown_parts)}.")
+
+
+def _show_drift(old: Pane, new: Pane, *, as_json: bool) -> None:
+    """Where two panes differ."""
+    from ..pane.comparison import compare
+
+    found = compare(old, new)
+    if as_json:
+        print_json(found.to_json())
+        return
+    print_lines(f"{found.old}, against {found.new}", found.sentence, "")
+    table = found.table()
+    print_table(table.header, table.rows, numeric=table.numeric)
+    print_lines("", *found.notes)
 
 
 def _model_line(made_for: MadeFor) -> str:
@@ -88,7 +114,11 @@ def report_pane(pane: options.PaneFile, output: options.OutputOptions, about: Ab
 def explain(
     pane: options.PaneFile,
     person: Annotated[
-        str, typer.Argument(metavar="PERSON", help="A .json or .csv file with one person, JSON text, or - for stdin.")
+        str,
+        typer.Argument(
+            metavar="PERSON",
+            help="A .json, .csv or .parquet file with one person, JSON text, or - for stdin. Many people with -o FOLDER.",
+        ),
     ],
     reading: options.ReadingOptions,
     output: options.OutputOptions,
@@ -109,21 +139,58 @@ def explain(
         str, typer.Option("--method", help="Of contributions: auto, shapley, tree, linear or moments.")
     ] = "auto",
     bands: Annotated[bool, typer.Option("--bands/--no-bands", help="Noise bands, which take a few seconds.")] = True,
+    words: Annotated[
+        Path | None,
+        typer.Option("--words", metavar="WORDS.toml", help="Your words for the page, in place of those in the pane."),
+    ] = None,
+    name_by: Annotated[
+        str | None, typer.Option("--name-by", metavar="COLUMN", help="Of many people: the column that names their pages.")
+    ] = None,
 ) -> None:
-    """Explain one person from a pane: what each column contributes, what would change the answer, where they stand. Free."""
+    """Explain people from a pane: what counted, what would change the answer, where they stand. Free.
+
+    With -o letters/ (a folder) everybody in a file gets a page of their own, with an index, and reasons.json and reasons.csv
+    for a decision system.
+    """
     from ..pane.pane import METHODS, Pane
 
-    check_files(output.files, "the explanation")
+    folder = _folder_of(output)
+    if folder is None:
+        check_files(output.files, "the explanation")
+        if name_by is not None:
+            raise InvalidInput("--name-by names the pages of many people; give a folder for them: -o letters/")
     chosen = choice("--method", method, METHODS)
     path = existing(pane, "pane")
     opened = with_notes(lambda: Pane.load(path, model=_model(model, reading)))
     point = points_of(person, opened.manifest.target)
     wanted, outputs = class_of(desired), range_of(desired_range)
     opened = opened if about is None else opened.about(about)
+    if words is not None:
+        from ..show.page_words import PageWords
+
+        told = PageWords.load(existing(words, "file of words"))
+        told.check([*opened.schema, *opened.schema.groups])
+        opened = opened.with_page(told)
+    if folder is not None:
+        from ..pane.letters import write_letters
+
+        how: Any = {"desired_class": wanted, "desired": outputs, "total_CFs": count, "method": chosen}
+        written = write_letters(opened, point, folder, name_by=name_by, bands=bands, **how)
+        print_lines(f"{len(written.pages)} letters, and an index of them. Written: {folder / 'index.html'}")
+        return
     explained = opened.explain(point, desired_class=wanted, desired=outputs, total_CFs=count, method=chosen, bands=bands)
     writers, e = {".html": explained.to_html}, explained.explanation
     first = () if e is None else e.read_first
     give(output, "the explanation", explained.to_json(), lambda: print_person(explained), writers, first=first)
+
+
+def _folder_of(output: options.OutputOptions) -> Path | None:
+    """The folder that letters go to, where one was named: ``letters/``, or one that is there."""
+    files = output.files or []
+    folders = [path for path, text in zip(files, map(str, files), strict=True) if path.is_dir() or not path.suffix]
+    if folders and (len(files) > 1 or output.as_json):
+        raise InvalidInput("-o names a folder for letters; give nothing else with it (reasons.json is written there)")
+    return folders[0] if folders else None
 
 
 def rows(

@@ -250,7 +250,7 @@ def declaration_of(fields: Mapping[str, Any], path: Path) -> Declaration:
         rows_looked="rows" in _texts("looked", dataset.get("looked", []), "[dataset]"),
         pane_version=None if "version" not in pane else _version(pane["version"], "[pane]"),
         pane_expires=_expires(pane.get("expires")),
-        page=_table(fields, "page") or None,  # its words are checked where pages are made of them
+        page=_page(fields, schema),
     )
 
 
@@ -358,6 +358,16 @@ def _expires(given: object) -> str | None:
         return checked_day(given)
     except InvalidInput as error:
         raise InvalidInput(f"[pane]: {error}") from error
+
+
+def _page(fields: Mapping[str, Any], schema: Schema) -> Mapping[str, Any] | None:
+    """The owner's words for pages, checked."""
+    if not (words := _table(fields, "page")):
+        return None
+    from ..show.page_words import PageWords  # what draws pages is not needed to ask rows
+
+    PageWords.from_json(words).check([*schema, *schema.groups])
+    return words
 
 
 def _table(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -8,11 +8,20 @@ hold: there they are drawn together with their neighbours.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..accounting import rounded_up
 from ..show import Table
-from ..show.pages import Content, fragment_html, report_content
+from ..show.pages import (
+    LABEL_LINE,
+    Content,
+    column_order,
+    fragment_html,
+    report_content,
+    report_contents,
+    report_script_hash,
+)
 from .lifetime import DEFAULT_VERSION, in_words
 from .manifest import ROWS
 
@@ -108,10 +117,16 @@ def pane_content(pane: Pane) -> Content:
     several, common = len(told) > 1, set[str].intersection(*(set(report.notes) for report in told.values())) if told else ()
     notes = [note if note in common else f"{name}: {note}" for name, report in told.items() for note in report.notes]
     reports = [report_content(report) | {"model": name, "of_model": several and name} for name, report in told.items()]
-    content: dict[str, object] = {"reports": reports, "marginals": None}
+    lines = [
+        report_contents(report, column_order(report), f"-{number}" if several else "", name if several else "")
+        for number, (name, report) in enumerate(told.items(), 1)
+    ]
+    content: dict[str, object] = {"reports": reports, "marginals": None, "script_hash": report_script_hash()}
     content["notes"] = (*dict.fromkeys(notes), *pane.missing_rows())
     if reports or (ROWS in pane.parts and pane.schema.n_columns <= MOST_DRAWN):
         content["marginals"] = pane.marginals.drawn
+    people = [("people", "Who is in the data")] if content["marginals"] is not None else []
+    content["contents"] = (*chain(*lines), *people, ("inside", "What is inside, and what it cost"), LABEL_LINE)
     counted = pane.rows_counted
     unclear = [said if not several else f"{name}: {said}" for name, report in told.items() for said in unclear_parts(report)]
     content["rows_counted"] = counted

@@ -55,6 +55,7 @@ from ..results.mean_reasons import MeanReasons
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
+from ..show.page_words import PageWords
 from ..solve.counterfactual.classes import Classes
 from ..solve.linear.coordinates import Partition
 from ..vault import PrivateData
@@ -127,6 +128,8 @@ class PaneExplainer(GlobalExplainer[Pane]):
         data, parts = self.data, self.parts
         self._version, self._expires = lifetime.checked_version(self.version), lifetime.checked_expiry(self.expires)
         self._page = lifetime.checked_page(self.page)
+        if self._page is not None:  # a pane whose words no page can use is refused before it is paid for
+            PageWords.from_json(self._page).check([*data.feature_schema, *data.feature_schema.groups])
         self._models = _models_of(self.model)
         self.check_inputs(*self._models)
         names = [model.name for model in self._models]

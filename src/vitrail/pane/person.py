@@ -144,22 +144,29 @@ class Person(Drawn):
         return self.pane.guarantee
 
 
-def explained(
+def explained(pane: Pane, asked: Model | None, point: object, **how: Any) -> Person:
+    """One person, from a pane of one model or none, or by another model than its own; see ``Pane.explain``."""
+    n_points = len(pane.schema.read_points(point))
+    if n_points != 1:
+        raise InvalidInput(f"{n_points} points were given; a page is about one person, give one (pane.local takes many)")
+    return explained_all(pane, asked, point, **how)[0]
+
+
+def explained_all(
     pane: Pane,
     asked: Model | None,
-    point: object,
+    points: object,
     *,
     desired_class: Level,
     desired: Desired | None,
     total_CFs: int,
     method: Method,
     bands: bool,
-) -> Person:
-    """One person, from a pane of one model or none, or by another model than its own; see ``Pane.explain``."""
-    raw, parts = pane.schema.read_points(point), pane.parts
-    if len(raw) != 1:
-        raise InvalidInput(f"{len(raw)} points were given; a page is about one person, give one (pane.local takes many)")
-    shown = {name: values.tolist()[0] for name, values in pane.schema.frame(raw).items()}
+) -> list[Person]:
+    """Several people at once: the model is asked about all of them together."""
+    raw, parts = pane.schema.read_points(points), pane.parts
+    frame = {name: values.tolist() for name, values in pane.schema.frame(raw).items()}
+    shown = [{name: values[row] for name, values in frame.items()} for row in range(len(raw))]
     is_own = asked is None or pane.manifest.number_of(asked) is not None
     explanation = changes = None
     notes: list[str] = []
@@ -175,19 +182,21 @@ def explained(
             notes.append(f"No counterfactuals: {error}.")
         else:
             changes = fitted(shown, desired_class=desired_class, desired=desired, total_CFs=total_CFs)
-    standings: tuple[Standing, ...] = ()
-    if "pdp" in parts or "ale" in parts:
-        if is_own:
-            standings = _standings(pane, shown, explanation)
-        else:
-            about, name = " and ".join(pane.models), "" if asked is None else asked.name
-            notes.append(f"Curves are left out: they are about {about}, and {name} was asked.")
-    if explanation is None and changes is None and not standings:
+    has_curves = "pdp" in parts or "ale" in parts
+    if has_curves and not is_own:
+        about, name = " and ".join(pane.models), "" if asked is None else asked.name
+        notes.append(f"Curves are left out: they are about {about}, and {name} was asked.")
+    if explanation is None and changes is None and not (has_curves and is_own):
         raise InvalidInput(
             f"this pane says nothing about single people without a model; it has {', '.join(map(repr, parts))}. Load "
             "it with model=, or give one here"
         )
-    return Person(shown, explanation, changes, standings, pane, tuple(notes), asked)
+    people = []
+    for row, point in enumerate(shown):
+        e = None if explanation is None else explanation[row]
+        standings = _standings(pane, point, e) if has_curves and is_own else ()
+        people.append(Person(point, e, None if changes is None else changes[row], standings, pane, tuple(notes), asked))
+    return people
 
 
 def needed(what: str, model: Model | None) -> Model:
@@ -310,8 +319,8 @@ def letter_of(person: Person, words: PageWords | None = None) -> Letter:
 
 def page_words_of(pane: Pane) -> PageWords:
     """The owner's words in a pane; the schema's own where there are none."""
-    given = getattr(pane.manifest, "page", None)
-    return PageWords() if given is None else PageWords.from_json(given)
+    given = pane.manifest.page
+    return PageWords() if given is None else PageWords.read(given)
 
 
 def person_content(person: Person) -> Content:
@@ -319,6 +328,7 @@ def person_content(person: Person) -> Content:
     pane, e, letter = person.pane, person.explanation, letter_of(person)
     counted = None if e is None or e.rows_counted is None else e.rows_counted
     counted = pane.rows_counted if counted is None else counted
+    contradiction = () if counted is None or not counted.contradicts else (counted.sentence,)
     results = (person, e, person.counterfactuals)
     claims = [standing.curve.band_claim for standing in person.standings]
     technical = [] if e is None else [*([e.too_little] if e.too_little else []), *e.verdict_sentences]
@@ -333,12 +343,12 @@ def person_content(person: Person) -> Content:
         "label_lines": label_lines(pane),
         "dataset": pane.dataset,
         "model": person.model_name,
-        "read_first": () if counted is None or not counted.contradicts else (counted.sentence,),
+        "read_first": (*([pane.expiry_sentence] if pane.expired else []), *contradiction),
         "rows_counted": counted,
         "needs_model": NEEDS_MODEL if NEEDS_MODEL in person.notes else "",
         "curves_claim": weakest(claims) if claims else None,
         "technical": tuple(dict.fromkeys(technical)),
-        "pane_version": "",
+        "pane_version": letter.say("Version {version}.", version=pane.version),
         "notes": tuple(dict.fromkeys(note for result in results if result is not None for note in result.notes)),
     }
     return "person.html", content

@@ -65,7 +65,7 @@ def sources_of(frame: object, names: Sequence[str], number_like: Sequence[bool])
     elif isinstance(frame, Mapping):
         sources = {str(name): source_of_column(column) for name, column in frame.items()}
     else:
-        data_frame = _eager_frame(frame)
+        data_frame = eager_frame(frame)
         sources = {name: _of_series(data_frame[name]) for name in data_frame.columns}
     if len({len(source) for source in sources.values()}) > 1:
         raise SchemaError("the columns have different lengths; give every column one value per row")
@@ -76,10 +76,11 @@ def column_names(frame: object) -> list[str]:
     """The names of a frame's columns; none where columns are told apart by their place."""
     if isinstance(frame, np.ndarray):
         return list(frame.dtype.names or ())
-    return [str(name) for name in frame] if isinstance(frame, Mapping) else list(_eager_frame(frame).columns)
+    return [str(name) for name in frame] if isinstance(frame, Mapping) else list(eager_frame(frame).columns)
 
 
-def _eager_frame(frame: object) -> Frame:
+def eager_frame(frame: object) -> Frame:
+    """A data frame of whatever library, as narwhals sees it; an error for what is none."""
     try:
         wrapped: object = nw.from_native(cast(Any, frame), pass_through=True)
     except NarwhalsError as error:

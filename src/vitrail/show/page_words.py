@@ -150,6 +150,23 @@ class PageWords:
             raise InvalidInput(f"{file.name}: {error}") from error
 
     @classmethod
+    def read(cls, given: Mapping[str, JsonValue]) -> PageWords:
+        """Words that a pane holds: keys of a later version are passed over, words that cannot be used give none."""
+
+        def known(table: Mapping[str, Any], kind: type) -> dict[str, Any]:
+            return {one.name: table[one.name] for one in fields(kind) if one.name in table}
+
+        table = known(given, cls)
+        if isinstance(columns := table.get("columns"), Mapping):
+            table["columns"] = {
+                name: known(one, ColumnWords) if isinstance(one, Mapping) else one for name, one in columns.items()
+            }
+        try:
+            return cls.from_json(table)
+        except InvalidInput:
+            return cls()
+
+    @classmethod
     def from_json(cls, given: object) -> PageWords:
         """Words from a table as TOML and JSON hold it, or an error that names the key."""
         table = _table("[page]", given, [one.name for one in fields(cls)])
