@@ -160,7 +160,7 @@ def take_back(search: Search, start: Candidates) -> Candidates:
     best, rules = Candidates(start.point, start.rows.copy()), search.rules
     numeric = np.array([levels is None for levels in rules.levels])
     amounts = np.where(numeric & (best.rows != search.points[best.point]), search.amounts(best), 0.0)
-    order = np.argsort(-amounts, axis=1)[:, :TAKEN_BACK]
+    order = np.argsort(-amounts, axis=1, kind="stable")[:, :TAKEN_BACK]
     for place in range(order.shape[1]):
         column = order[:, place]
         lines = np.flatnonzero(amounts[np.arange(len(column)), column] > 0)

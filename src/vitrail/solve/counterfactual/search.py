@@ -42,6 +42,8 @@ ENOUGH = 200
 DISTANCE_BATCH = 2_048
 # Rows of the pool that each person starts from.
 NEAREST = 24
+# Squared distances that differ by less are the same: another machine, or a browser, starts from the same rows.
+SAME_DISTANCE = 2.0**-30
 # Valid candidates of each person that are refined, at most. Different answers need many of them.
 REFINED = 48
 # Up to so many varied columns moves are tried for everybody, and pairs of changes are undone.
@@ -213,8 +215,10 @@ def _starts(search: Search, points: Indices, extra: Floats | None) -> Candidates
         own_points, here = points[own], features[own]
         if len(own_points) and len(pool.raw):
             count = min(NEAREST, len(pool.raw))
-            by_distance = squared_distances(here * varied, pool.features * varied)
-            nearest = np.argpartition(by_distance, count - 1, axis=1)[:, :count]
+            # Equal distances are equal whatever the last bits of a matrix product are, and the earlier row is the nearer.
+            by_distance = np.rint(squared_distances(here * varied, pool.features * varied) / SAME_DISTANCE).astype(np.int64)
+            ranked = by_distance * len(pool.raw) + np.arange(len(pool.raw))
+            nearest = np.sort(np.argpartition(ranked, count - 1, axis=1)[:, :count], axis=1)
             starts.append(Candidates(np.repeat(own_points, count), pool.raw[nearest.ravel()]))
         for fraction in TOWARDS if len(own_points) else ():  # towards the prototype, and past it
             moved = np.clip(here + fraction * (pool.prototype - here), 0.0, 1.0)
