@@ -22,7 +22,9 @@ def desk(browser, pages):
 
 def contents(tab):
     """The list of contents: the first navigation with links into the page."""
-    return tab.locator("nav:has(a[href^='#'])").first
+    navigation = tab.locator("nav:has(a[href^='#'])")
+    assert navigation.count() > 0, "no contents"  # at once: a locator would wait for them
+    return navigation.first
 
 
 def test_contents_stand_beside_the_text_on_a_desk(desk):
