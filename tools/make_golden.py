@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from skl2onnx import convert_sklearn
-from skl2onnx.common.data_types import FloatTensorType, StringTensorType
+from skl2onnx import convert_sklearn  # type: ignore[import-untyped]
+from skl2onnx.common.data_types import FloatTensorType, StringTensorType  # type: ignore[import-untyped]
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.pipeline import Pipeline
@@ -34,7 +34,6 @@ from vitrail.live.prepared import prepared
 from vitrail.pane import Pane
 from vitrail.pane.person import standing_on
 from vitrail.results import Attribution
-from vitrail.results.archive import json_bytes
 from vitrail.schema import Categorical, Numeric, Schema
 from vitrail.solve.shapley.on_rows import RowValues, balanced_orders, players_of, shapley_on
 from vitrail.solve.shapley.real_rows import RealRows
@@ -242,11 +241,13 @@ def make(folder: Path) -> None:
     (folder / "columns.onnx").write_bytes(columns_graph(schema, training))
     model = vt.Model(folder / "features.onnx", output=1, name="boosting of features")
     budget = vt.Budget(EPSILON, 1e-6)
-    data = vt.PrivateData(private, schema, target=TARGET, name="golden", n_rows_public=N_ROWS, budget=budget)
+    data = vt.PrivateData(
+        private, schema, target=TARGET, name="golden", n_rows_public=N_ROWS, budget=budget, ledger="memory"
+    )
     pane = vt.release(data, model, epsilon=EPSILON, parts=["rows", "reasons", "pdp"])
     pane.save(folder / "golden.pane")
     people = people_of(pane.schema, pane.private_rows.sampled)
-    (folder / "people.json").write_bytes(json_bytes(people))
+    (folder / "people.json").write_text(json.dumps(people, indent=1) + "\n", encoding="ascii")
     pane, models, people = read(folder)
     for name, model in models.items():
         (folder / f"{name}.prepared").write_bytes(prepared(pane, model))
