@@ -70,6 +70,17 @@ def test_version_and_day_are_released_for_nothing_and_shown(run, monkeypatch):
     assert "Note: This pane was meant to be used until 31 December 2999" in late.err
 
 
+def test_two_panes_are_compared(run):
+    told = run("show", "people.pane", "people.pane")
+    assert told.code == 0, told.err
+    assert "Nothing differs by more than noise explains" in told.out
+    assert "age, histogram" in told.out
+    lines = json.loads(run("show", "people.pane", "people.pane", "--json").out)["lines"]
+    assert {line["column"] for line in lines} == set(PERSON)
+    assert not any(line["differs"] for line in lines)
+    assert run("show", "people.pane", "nobody.pane").code == 2
+
+
 def test_show_needs_the_file_alone(run):
     for name in ("people.parquet", "schema.json", "model.onnx", "ledger.db"):
         Path(name).unlink()
