@@ -1,6 +1,7 @@
 """Golden vectors of the live page: a small pane, two ONNX models, and the numbers that Python finds for eight people.
 
     python tools/make_golden.py            # writes web/golden/
+    python tools/make_golden.py numbers    # keeps its panes and models, and writes the numbers anew
 
 The TypeScript in web/src has to find the same numbers (web/tests/golden.test.ts), and today's Python has to find them again
 (tests/live/test_golden.py). Noise is drawn anew whenever this is run, so a new pane has new numbers: run it when the format
@@ -28,6 +29,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+import golden_odd_rows
 import vitrail as vt
 from vitrail._types import Floats
 from vitrail.live.prepared import prepared
@@ -221,6 +223,22 @@ def numbers_of(pane: Pane, models: dict[str, vt.Model], people: Sequence[dict[st
     }
 
 
+def odd_numbers(folder: Path) -> dict[str, Any]:
+    """The same of the second pane: by a formula, and through its model."""
+    pane, model = golden_odd_rows.read(folder)
+    people: list[dict[str, Any]] = json.loads((folder / "odd_people.json").read_text())
+    raw, sizes = pane.schema.read_points(people), golden_odd_rows.SIZES
+    return {
+        "raw": lists(raw),
+        "shown_rows": list(SHOWN_ROWS),
+        "formula": {str(n): of_outputs(pane, raw, found_on(pane, formula_model(), raw, n), n, own=True) for n in sizes},
+        "end_to_end": {
+            str(n): [attribution_numbers(pane.local(person, model=model, bands=True, background=n)) for person in people]
+            for n in sizes
+        },
+    }
+
+
 def read(folder: Path) -> tuple[Pane, dict[str, vt.Model], list[dict[str, Any]]]:
     """The committed pane, its models by name, and the people."""
     models = {
@@ -248,14 +266,21 @@ def make(folder: Path) -> None:
     pane.save(folder / "golden.pane")
     people = people_of(pane.schema, pane.private_rows.sampled)
     (folder / "people.json").write_text(json.dumps(people, indent=1) + "\n", encoding="ascii")
+    golden_odd_rows.make(folder)
+    write_numbers(folder)
+
+
+def write_numbers(folder: Path) -> None:
+    """What Python finds today, from the panes and models in the folder."""
     pane, models, people = read(folder)
     for name, model in models.items():
         (folder / f"{name}.prepared").write_bytes(prepared(pane, model))
     raw = pane.schema.read_points(people)
     chain_outputs(pane, models["features"], raw, RECORDED).astype("<f4").tofile(folder / "outputs.bin")
-    content = json.dumps(numbers_of(pane, models, people), separators=(",", ":"), allow_nan=False)
-    (folder / "numbers.json").write_text(content + "\n")
+    for file, numbers in (("numbers.json", numbers_of(pane, models, people)), ("odd_numbers.json", odd_numbers(folder))):
+        (folder / file).write_text(json.dumps(numbers, separators=(",", ":"), allow_nan=False) + "\n")
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]) if len(sys.argv) > 1 else GOLDEN)
+    # "numbers" keeps panes and models, and writes anew what is computed from them.
+    write_numbers(GOLDEN) if sys.argv[1:] == ["numbers"] else make(GOLDEN)

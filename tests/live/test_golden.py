@@ -24,6 +24,7 @@ SAME = 1e-9
 MOST_BYTES = 1_500_000
 OURS = ("golden.pane", "features.onnx", "columns.onnx", "features.prepared", "columns.prepared")
 OURS += ("numbers.json", "outputs.bin", "people.json")
+OURS += ("odd.pane", "odd.onnx", "odd.prepared", "odd_numbers.json", "odd_people.json")
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +41,11 @@ def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-def test_python_still_finds_the_committed_numbers(golden):
-    pane, models, people = golden
-    found = dict(leaves(json.loads(json.dumps(make_golden.numbers_of(pane, models, people)))))
-    committed = dict(leaves(json.loads((GOLDEN / "numbers.json").read_text())))
+@pytest.mark.parametrize("file", ["numbers.json", "odd_numbers.json"])
+def test_python_still_finds_the_committed_numbers(golden, file):
+    numbers = make_golden.numbers_of(*golden) if file == "numbers.json" else make_golden.odd_numbers(GOLDEN)
+    found = dict(leaves(json.loads(json.dumps(numbers))))
+    committed = dict(leaves(json.loads((GOLDEN / file).read_text())))
     assert found.keys() == committed.keys()
     for path, number in committed.items():
         if isinstance(number, float):

@@ -8,19 +8,22 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Bands } from "../src/bands";
 import { Correction } from "../src/correction";
-import { Explainer } from "../src/explain";
+import { Explainer, type Explanation } from "../src/explain";
 import { openModel, useRuntime } from "../src/model";
 import { firstRows, type Pane, type Prepared } from "../src/rows";
 import { Background } from "../src/shapley";
 import { matrix, type Predict } from "../src/types";
-import { bytes, formula, golden, json, type Numbers, type OfOutputs } from "./reading";
+import { bytes, formula, golden, json, type Case, type Numbers, type OddNumbers, type OfOutputs, type Shown } from "./reading";
 
 const numbers = json<Numbers>("numbers.json");
 const people = json<Record<string, unknown>[]>("people.json");
+const oddNumbers = json<OddNumbers>("odd_numbers.json");
+const oddPeople = json<Record<string, unknown>[]>("odd_people.json");
 const worst = { given_outputs: 0, end_to_end: 0 };
 let pane: Pane;
 let prepared: Prepared;
 let columnsPrepared: Prepared;
+let odd: Case;
 
 function agree(found: ArrayLike<number>, wanted: ArrayLike<number>, what: string, kind: keyof typeof worst = "given_outputs"): void {
   assert.equal(found.length, wanted.length, `${what}: another number of numbers`);
@@ -35,6 +38,7 @@ function agree(found: ArrayLike<number>, wanted: ArrayLike<number>, what: string
 before(async () => {
   ({ pane, prepared } = await golden("features"));
   columnsPrepared = (await golden("columns")).prepared;
+  odd = await golden("odd");
   const runtime = join(process.cwd(), "node_modules", "onnxruntime-web", "dist");
   useRuntime(`file://${runtime}/`);
 });
@@ -57,22 +61,31 @@ test("a person's values become Python's raw row and features", () => {
   }
 });
 
-async function compare(predict: Predict, wanted: OfOutputs, nRows: number, what: string): Promise<void> {
-  const about = prepared.players.map((player) => player.columns);
-  const background = new Background(firstRows(pane.rows.sampled, nRows), about, prepared.orders, predict);
-  const bands = new Bands(pane.rows, prepared, nRows);
-  assert.ok(pane.reasons);
-  const correction = new Correction(pane.reasons, bands, about, nRows);
+async function compare(
+  of: Case,
+  given: Pick<Numbers, "raw" | "shown_rows">,
+  predict: Predict,
+  wanted: OfOutputs,
+  nRows: number,
+  what: string,
+): Promise<void> {
+  const { rows, reasons } = of.pane;
+  const about = of.prepared.players.map((player) => player.columns);
+  const background = new Background(firstRows(rows.sampled, nRows), about, of.prepared.orders, predict);
+  const bands = new Bands(rows, of.prepared, nRows);
+  assert.ok(reasons);
+  const kept = Math.min(nRows, reasons.perRow.rows);
+  const correction = new Correction(reasons, kept === nRows ? bands : new Bands(rows, of.prepared, kept), about, nRows);
   const { corrected } = wanted;
   agree(correction.takenOff, corrected.taken_off, `${what}: taken off`);
   agree(correction.weights, corrected.weights, `${what}: weights`);
   agree(correction.squares, corrected.squares, `${what}: squares`);
   agree([correction.scale], [corrected.scale], `${what}: scale`);
-  for (const [i, point] of numbers.raw.entries()) {
+  for (const [i, point] of given.raw.entries()) {
     const found = await background.explain(Float64Array.from(point));
     agree([found.output, found.base], [wanted.outputs[i], wanted.base], `${what}: output and base of person ${i}`);
     agree(found.values, wanted.values[i], `${what}: values of person ${i}`);
-    for (const [k, row] of numbers.shown_rows.entries()) {
+    for (const [k, row] of given.shown_rows.entries()) {
       agree(found.perRow.data.subarray(row * about.length, (row + 1) * about.length), wanted.per_row[i][k], `${what}: row ${row}`);
     }
     agree(bands.standardErrors(found.perRow, about), wanted.standard_errors[i], `${what}: errors of person ${i}`);
@@ -85,7 +98,13 @@ async function compare(predict: Predict, wanted: OfOutputs, nRows: number, what:
 
 for (const nRows of [256, 1024]) {
   test(`given outputs by a formula, values and bands of ${nRows} rows are Python's`, async () => {
-    await compare(formula(pane), numbers.formula[nRows], nRows, `formula, ${nRows} rows`);
+    await compare({ pane, prepared }, numbers, formula(pane), numbers.formula[nRows], nRows, `formula, ${nRows} rows`);
+  });
+}
+
+for (const nRows of [256, 1024, 1500]) {
+  test(`codes, a date, a group and columns that repeat each other: ${nRows} rows are Python's`, async () => {
+    await compare(odd, oddNumbers, formula(odd.pane), oddNumbers.formula[nRows], nRows, `odd, ${nRows} rows`);
   });
 }
 
@@ -120,36 +139,58 @@ function recorded(nRows: number): Predict {
 }
 
 test("given Python's recorded outputs of gradient boosting, values and bands are Python's", async () => {
-  await compare(recorded(256), numbers.recorded[256], 256, "recorded");
+  await compare({ pane, prepared }, numbers, recorded(256), numbers.recorded[256], 256, "recorded");
 });
 
-for (const name of ["features", "columns"]) {
+function sameOnThePage(found: Explanation, wanted: Shown, what: string): void {
+  agree([found.output, found.base, found.gap], [wanted.output, wanted.base, wanted.gap], `${what}: output`, "end_to_end");
+  for (const part of ["value", "lower", "upper"] as const) {
+    const own = found.contributions.map((contribution) => contribution[part]);
+    agree(own, wanted[part === "value" ? "values" : part], `${what}: ${part}`, "end_to_end");
+  }
+  assert.ok(Math.abs(found.gap) < 1e-12);
+  assert.equal(found.verdict, wanted.verdict, what);
+  assert.deepEqual(found.contributions.map(({ verdict }) => verdict), wanted.verdicts, what);
+  assert.deepEqual(found.contributions.map(({ certain }) => certain), wanted.certain, what);
+  assert.deepEqual(found.order.map((k) => found.contributions[k].player), wanted.order, what);
+  assert.ok(Math.abs(found.signal - wanted.signal) < 1e-3 * wanted.signal, what);
+  assert.deepEqual(found.notes, wanted.notes, what);
+  assert.equal(found.claim, wanted.claim);
+  assert.equal(found.tooLittle, wanted.too_little);
+}
+
+for (const name of ["features", "columns", "odd"]) {
   test(`end to end through the ONNX model of ${name}, a page says what Python says`, async () => {
-    const facts = name === "features" ? prepared : columnsPrepared;
-    const predict = await openModel(bytes(`${name}.onnx`), facts.model, pane.schema);
-    const explainer = new Explainer(pane, facts, predict);
-    for (const nRows of [256, 1024]) {
-      for (const [i, person] of people.entries()) {
-        const wanted = numbers.end_to_end[name][nRows][i];
-        const found = await explainer.explain(pane.schema.readPoint(person), nRows);
-        const what = `${name}, ${nRows} rows, person ${i}`;
-        agree([found.output, found.base, found.gap], [wanted.output, wanted.base, wanted.gap], `${what}: output`, "end_to_end");
-        for (const part of ["value", "lower", "upper"] as const) {
-          const own = found.contributions.map((contribution) => contribution[part]);
-          agree(own, wanted[part === "value" ? "values" : part], `${what}: ${part}`, "end_to_end");
-        }
-        assert.ok(Math.abs(found.gap) < 1e-12);
-        assert.equal(found.verdict, wanted.verdict, what);
-        assert.deepEqual(found.contributions.map(({ verdict }) => verdict), wanted.verdicts, what);
-        assert.deepEqual(found.contributions.map(({ certain }) => certain), wanted.certain, what);
-        assert.deepEqual(found.notes, wanted.notes, what);
-        assert.equal(found.claim, wanted.claim);
-        assert.equal(found.tooLittle, wanted.too_little);
-        assert.equal(found.corrected, name === "features");
+    const isOdd = name === "odd";
+    const own = isOdd ? odd.pane : pane;
+    const facts = isOdd ? odd.prepared : name === "features" ? prepared : columnsPrepared;
+    const explainer = new Explainer(own, facts, await openModel(bytes(`${name}.onnx`), facts.model, own.schema));
+    const bySize = isOdd ? oddNumbers.end_to_end : numbers.end_to_end[name];
+    for (const [nRows, wanted] of Object.entries(bySize)) {
+      for (const [i, person] of (isOdd ? oddPeople : people).entries()) {
+        const found = await explainer.explain(own.schema.readPoint(person), Number(nRows));
+        sameOnThePage(found, wanted[i], `${name}, ${nRows} rows, person ${i}`);
+        assert.equal(found.corrected, name !== "columns");
       }
     }
   });
 }
+
+test("another model than the one that was prepared is refused", async () => {
+  await assert.rejects(openModel(bytes("columns.onnx"), prepared.model, pane.schema), /not the model boosting of features/);
+});
+
+test("more rows than were prepared are refused", () => {
+  assert.throws(() => new Explainer(pane, prepared, formula(pane)).prepare(4096), /from 1 to 1024/);
+});
+
+test("where noise drowns the rows, a mean is off by all of itself", async () => {
+  const about = prepared.players.map((player) => player.columns);
+  const drowned = new Bands({ ...pane.rows, countsSigma: prepared.total }, prepared, 64);
+  const constant = matrix(64, about.length, new Float64Array(64 * about.length).fill(5));
+  assert.ok(drowned.standardErrors(constant, about).every((error) => error >= 5));
+  assert.ok(new Bands(pane.rows, prepared, 64).standardErrors(constant, about).every((error) => error < 5));
+});
 
 test("a person stands on curves where Python says", () => {
   const explainer = new Explainer(pane, prepared, formula(pane));

@@ -48,6 +48,20 @@ export interface Numbers {
   readonly curves: Record<string, [number, number | null]>[];
 }
 
+/** Of the second pane: codes, a date, a group, columns that repeat each other. */
+export interface OddNumbers {
+  readonly raw: number[][];
+  readonly shown_rows: number[];
+  readonly formula: Record<string, OfOutputs>;
+  readonly end_to_end: Record<string, Shown[]>;
+}
+
+/** A pane with what was prepared for it, and people. */
+export interface Case {
+  readonly pane: Pane;
+  readonly prepared: Prepared;
+}
+
 export function bytes(name: string): Uint8Array {
   return new Uint8Array(readFileSync(join(GOLDEN, name)));
 }
@@ -56,8 +70,8 @@ export function json<T>(name: string): T {
   return JSON.parse(readFileSync(join(GOLDEN, name), "utf-8")) as T;
 }
 
-export async function golden(model: string): Promise<{ pane: Pane; prepared: Prepared }> {
-  const pane = await readPane(bytes("golden.pane"));
+export async function golden(model: string): Promise<Case> {
+  const pane = await readPane(bytes(model === "odd" ? "odd.pane" : "golden.pane"));
   return { pane, prepared: await readPrepared(bytes(`${model}.prepared`), pane) };
 }
 
