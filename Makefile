@@ -26,7 +26,7 @@ export PIP_BUILD_CONSTRAINT = $(PINS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-gpu test-lowest lint format web without-npm bench bench-bands figures docs clean
+.PHONY: help demo test test-slow test-gpu test-lowest lint format web pages without-npm bench bench-bands figures docs clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -54,6 +54,9 @@ lint: $(VENV)/.stamp-lint $(if $(NPM),$(WEB_TOOLS),without-npm)  ## formatting, 
 	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks
 	$(if $(NPM),cd web && npm run --silent check)
 
+pages: $(VENV)/.stamp-demo  ## the gallery: pages of a decision, a number, a class and of groups, in gallery/
+	$(BIN)/python examples/gallery.py
+
 web: $(WEB)  ## the live page, from TypeScript into the package; needs npm
 
 format: $(VENV)/.stamp-lint  ## format the code and mend what can be mended
@@ -74,7 +77,7 @@ docs: figures $(VENV)/.stamp-docs  ## the documentation, as a site in site/
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove what the other targets write, except their environments
-	rm -rf demo-output site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf demo-output gallery site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per extra: touched after pip succeeded, older than its inputs when there is something new to install.

@@ -198,7 +198,8 @@ def main() -> None:
     console.print(f"[dim]{data.quote(vt.pane.PaneExplainer(data, model), epsilon=0.9)}[/dim]")
 
     step(4, "It buys the pane: who they are, what matters, what each column does, why and what if for anybody, epsilon 0.9")
-    pane = vt.release(data, model, epsilon=0.9)
+    words = vt.PageWords.load(DATA / "adult.page.toml")  # what the bank calls things; no part of any question
+    pane = vt.release(data, model, epsilon=0.9, page=words)
     pane.save(OUTPUT / "customers.pane")
     show_marginals(pane.marginals, private)
     console.print()
@@ -217,7 +218,7 @@ def main() -> None:
 
     step(7, "The same pane again is answered from the ledger, and costs nothing")
     spent = data.budget.spent
-    again = vt.release(data, model, epsilon=0.9)
+    again = vt.release(data, model, epsilon=0.9, page=words)
     console.print(f"Replayed: {data.budget.spent == spent}; the same bytes: {again.to_bytes() == pane.to_bytes()}")
 
     step(8, "The bill, and whether the ledger holds")

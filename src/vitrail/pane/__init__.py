@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from ..show.label import label_facts
 from .comparison import PaneComparison, compare
+from .letters import write_letters
 from .pages import label_of
 from .pane import Pane
 from .person import Person
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from .mlflow_model import save_mlflow
     from .pane_recipe import PaneExplainer, release
 
-__all__ = ["Pane", "PaneComparison", "PaneExplainer", "Person", "compare", "release", "save_mlflow"]
+__all__ = ["Pane", "PaneComparison", "PaneExplainer", "Person", "compare", "release", "save_mlflow", "write_letters"]
 
 label_facts.register(Pane, label_of)
 label_facts.register(Person, lambda person: label_of(person.pane) | {"what": "A person's explanation"})

@@ -119,6 +119,8 @@ class Person(Drawn):
         return {
             "format": FORMAT,
             "dataset": self.pane.dataset,
+            "pane_version": self.pane.version,
+            "pane_expires": self.pane.expires,
             "model": self.model_name,
             "guarantee": self.pane.guarantee.to_json(),
             "point": {name: plain_value(value) for name, value in self.point.items()},

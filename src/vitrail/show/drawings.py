@@ -27,7 +27,7 @@ WIDTH = 360
 LINE_HEIGHT, BAR_HEIGHT = 170, 130
 ROW = 21
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 8, 22
-NAMES = 128
+NAMES = 138
 """Width of the names of levels."""
 LONGEST_NAME = 22
 MOST_HOVERED = 40
@@ -138,7 +138,7 @@ def dots_drawing(names: Sequence[str], values: Floats, lower: Floats, upper: Flo
     """A row for each value: its name, a dot and its band; rows without a number stay empty."""
     ends = [number for numbers in (values, lower, upper) for number in numbers if math.isfinite(number)] or [0.0, 1.0]
     room = 0.05 * (max(ends) - min(ends)) or 0.05
-    return _dots(names, (values, lower, upper), (min(ends) - room, max(ends) + room), _short)
+    return _dots(names, (values, lower, upper), (min(ends) - room, max(ends) + room), tick_text)
 
 
 def _dots(

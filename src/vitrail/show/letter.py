@@ -405,6 +405,10 @@ class Letter:
             return self.catalogue.per_cent(output, 0 if 0.01 <= output <= 0.99 or output in (0, 1) else 1)
         return f"{self.catalogue.number(output)} {self.words.unit}".rstrip()
 
+    def bare(self, output: float) -> str:
+        """An output without its unit, for the scale of a picture."""
+        return self.shown(output) if self.is_share else self.catalogue.number(output)
+
     def amount(self, value: float, *, sign: bool = True, like: float | None = None, unit: bool = True) -> str:
         """A difference of outputs in words; ``like`` gives the decimals."""
         scaled, model = (100 * value, 100 * (value if like is None else like)) if self.is_share else (value, like or value)

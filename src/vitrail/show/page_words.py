@@ -44,6 +44,13 @@ class ColumnWords:
         The adverse-action reason code, and its official wording.
     values : mapping of str to str
         What levels and codes mean, in words.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> hours = vt.ColumnWords(label="Hours of work", subject="Your {value} hours a week", code="W2")
+    >>> vt.PageWords(columns={"hours-per-week": hours}).columns["hours-per-week"].label
+    'Hours of work'
     """
 
     label: str = ""
@@ -90,11 +97,12 @@ class PageWords:
 
     Examples
     --------
-    >>> words = PageWords(decision="Your loan", above="approved", below="declined", good="above",
-    ...     columns={"hours": ColumnWords(label="Hours of work a week", subject="Your {value} hours a week")})
-    >>> words.outcome(0.31, 0.5), PageWords.from_json(words.to_json()) == words
+    >>> import vitrail as vt
+    >>> words = vt.PageWords(decision="Your loan", above="approved", below="declined", good="above",
+    ...     columns={"hours": vt.ColumnWords(label="Hours of work a week", subject="Your {value} hours a week")})
+    >>> words.outcome(0.31, 0.5), vt.PageWords.from_json(words.to_json()) == words
     ('declined', True)
-    >>> PageWords(good="up")
+    >>> vt.PageWords(good="up")
     Traceback (most recent call last):
         ...
     vitrail.errors.InvalidInput: good of [page] is 'up'; choose one of '', 'above', 'below'
