@@ -35,6 +35,7 @@ def texts_of(node: ast.expr) -> set[str]:
 def all_sentences() -> set[str]:
     """Every sentence that a page may say."""
     templates = "\n".join(path.read_text(encoding="utf-8") for path in TEMPLATES.glob("*.html"))
-    live = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "web" / "src").glob("*.ts"))
+    pages = [*(ROOT / "web" / "src").glob("*.ts"), *(SHOW.parent / "live" / "templates").glob("*.html")]
+    live = "\n".join(path.read_text(encoding="utf-8") for path in pages)
     found = {text.replace('\\"', '"') for text in _IN_TEMPLATE.findall(templates + live)}
     return found | in_python(SHOW / "letter.py") | in_python(SHOW.parent / "pane" / "person.py") | in_python(SHOW.parent / "pane" / "letters.py") | {text for claim in BandClaim for text in (claim.sentence(), claim.mark)}

@@ -1,6 +1,6 @@
 // Bundles the live page into the Python package (src/vitrail/live/assets), or with --tests the tests into build/tests.
 import { build } from "esbuild";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -22,14 +22,12 @@ if (process.argv.includes("--tests")) {
   const assets = join(here, "..", "src", "vitrail", "live", "assets");
   rmSync(assets, { recursive: true, force: true });
   mkdirSync(assets, { recursive: true });
-  const entries = ["page", "worker", "service_worker"].filter((name) => existsSync(join(here, "src", `${name}.ts`)));
-  await build({
-    ...common,
-    entryPoints: entries.map((name) => join("src", `${name}.ts`)),
-    outdir: assets,
-    minify: true,
-    legalComments: "none",
-  });
+  const shipped = { ...common, outdir: assets, minify: true, legalComments: "none" };
+  await build({ ...shipped, entryPoints: ["src/page.ts"] });
+  // Classic scripts: a page that is opened as a file may start no Worker that is a module. The runtime is handed to the Worker
+  // as bytes; the address that it would otherwise look for itself at is never asked for.
+  const entryPoints = ["src/worker.ts", "src/service_worker.ts"];
+  await build({ ...shipped, entryPoints, format: "iife", define: { "import.meta.url": '"https://vitrail.invalid/"' } });
   const runtime = join(here, "node_modules", "onnxruntime-web", "dist");
   for (const name of ["ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"]) {
     copyFileSync(join(runtime, name), join(assets, name));
