@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import ModelError, VitrailError
-from . import audit, desk, label, ledger, paid, panes
+from . import audit, desk, label, ledger, live, paid, panes
 from .inputs import in_options
 
 EXIT_REFUSED = 2
@@ -50,7 +50,7 @@ app = _group(
 _ledger = _group(help="Look at a ledger, entry by entry; copy it; free reservations.")
 _schema = _group(help="Check a schema, and points against it.")
 _PAID = (paid.quote, paid.marginals, paid.ask, paid.counterfactual, paid.report, paid.groups, paid.release)
-_FREE = (panes.show, panes.explain, panes.rows, label.label, ledger.budget)
+_FREE = (panes.show, panes.explain, panes.rows, live.page, label.label, ledger.budget)
 for command in (desk.init, desk.doctor, *_PAID, *_FREE):
     app.command(command.__name__)(command)
 app.command("report-pane", hidden=True)(panes.report_pane)

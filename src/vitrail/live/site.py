@@ -108,12 +108,29 @@ def _checked(pane: Pane, model: Model | None, trained_on: str, *, publish_model:
         raise InvalidInput(f"{WHY_PUBLISH}. If that is what you want, say so: publish_model=True")
     if not isinstance(trained_on, str) or len(trained_on) > MOST_TRAINED_ON:
         raise InvalidInput(f"trained_on is {str(trained_on)[:60]!r}; it must be a text of at most {MOST_TRAINED_ON} letters")
-    if not trained_on.strip() and pane.guarantee.protects != "training-data":
+    if not trained_on.strip() and needs_trained_on(pane):
         raise InvalidInput(
             "the page says what the model was trained on, because the promise does not cover that: give trained_on, such as "
             "'loans from 2015 to 2020, without names'"
         )
+    if any(output.type.startswith("seq") for output in asked.predictor._session.get_outputs()):
+        raise ModelError(
+            f"{asked.name} returns dictionaries, which no browser's runtime gives out; export it without them: "
+            "skl2onnx.to_onnx(..., options={'zipmap': False})"
+        )
     return asked
+
+
+def needs_trained_on(pane: Pane) -> bool:
+    """Whether the page has to say what the model was trained on: the promise is not about that."""
+    return pane.guarantee.protects != "training-data"
+
+
+def folder_bytes(written: Path) -> int:
+    """The size of a page: of its file, or of all files that its folder lists."""
+    if written.is_file():
+        return written.stat().st_size
+    return sum((written / name).stat().st_size for name in (*(_listed(written) or ()), MANIFEST, "service_worker.js"))
 
 
 def _check_output(where: Path) -> None:
