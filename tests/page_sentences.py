@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from vitrail.results.band_claim import BandClaim
+from vitrail.show.letter import GUESSES
 from vitrail.show.style import TEMPLATES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,4 +39,11 @@ def all_sentences() -> set[str]:
     pages = [*(ROOT / "web" / "src").glob("*.ts"), *(SHOW.parent / "live" / "templates").glob("*.html")]
     live = "\n".join(path.read_text(encoding="utf-8") for path in pages)
     found = {text.replace('\\"', '"') for text in _IN_TEMPLATE.findall(templates + live)}
-    return found | in_python(SHOW / "letter.py") | in_python(SHOW.parent / "pane" / "person.py") | in_python(SHOW.parent / "pane" / "letters.py") | {text for claim in BandClaim for text in (claim.sentence(), claim.mark)}
+    return (
+        found
+        | {*GUESSES.values()}
+        | in_python(SHOW / "letter.py")
+        | in_python(SHOW.parent / "pane" / "person.py")
+        | in_python(SHOW.parent / "pane" / "letters.py")
+        | {text for claim in BandClaim for text in (claim.sentence(), claim.mark)}
+    )

@@ -1,18 +1,20 @@
 """A person's page in words: what comes first, which reasons are told, what they are called; in every language."""
 
+import math
 import re
 import string
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import vitrail as vt
 from page_sentences import all_sentences
 from vitrail.errors import InvalidInput
 from vitrail.results.counterfactuals import WhatIf
 from vitrail.show.catalogue import LANGUAGES, LOCALE, catalogue, decimals_for, read_catalogue
-from vitrail.show.letter import Letter, decision_record
+from vitrail.show.letter import Letter, best_guess, decision_record
 from vitrail.show.page_words import ColumnWords, PageWords
 
 SCHEMA = vt.Schema(
@@ -133,13 +135,40 @@ def test_what_would_have_changed_it_is_a_short_list():
     assert letter(changes_found=changes()).changes_lead == "No small change was found that leads to another outcome."
 
 
-def test_the_promise_in_plain_words_is_the_best_guess_of_a_gaussian_test():
-    (first, second) = letter().promise
+def test_the_promise_in_plain_words_is_the_best_guess():
+    (first, second, third) = letter().promise
     assert "about 15,081 records" in first
-    assert "at most 54.0 times in 100" in first  # Phi(0.1) = 0.53983, rounded up
-    assert "not covered" in second
+    assert "whether a record is among them" in second
+    assert "at most 54.0 times in 100" in second  # Phi(0.1) = 0.53983, rounded up
+    assert "not covered" in third
     trained = vt.Guarantee(1.0, 1e-6, 0.2, "add-remove", "training-data")
-    assert len(letter(guarantee=trained).promise) == 1
+    assert len(letter(guarantee=trained).promise) == 2
+
+
+@pytest.mark.parametrize(
+    ("promise", "says"),
+    [
+        (vt.Guarantee.of_mu(0.2, 1e-6, "replace-one"), "which of two records is among them"),
+        (vt.Guarantee.of_mu(0.2, 1e-6, "add-remove, all rows of a person"), "whether a person is among them"),
+        (vt.Guarantee.of_mu(0.2, 1e-6, "replace-one, up to 3 rows per person"), "which of two people is among them"),
+        (vt.Guarantee(1.0, 1e-5, 0.0), "at most 73.2 times"),  # fixed blocks have no mu: e / (1 + e) = 0.73106
+        (vt.Guarantee.of_mu(2.0, 1e-6), "That is weak protection."),
+        (vt.Guarantee(math.inf, 0.0, 0.0), "at most 100.0 times"),
+    ],
+)
+def test_a_promise_says_whose_it_is_and_when_it_is_weak(promise, says):
+    assert says in " ".join(letter(guarantee=promise).promise)
+
+
+def test_no_test_guesses_better_than_the_promise_says():
+    """Randomised response with a constant is the best that (epsilon, delta) allows; two Gaussians the best of mu."""
+    for epsilon, delta in ((0.1, 0.0), (1.0, 1e-5), (3.0, 1e-2)):
+        right = delta + (1 - delta) * math.exp(epsilon) / (1 + math.exp(epsilon))
+        assert best_guess(vt.Guarantee(epsilon, delta, 0.0)) == pytest.approx(right, abs=1e-12)
+    for mu in (0.1, 1.0, 3.0):
+        grid = np.linspace(-12, 12 + mu, 200_001)
+        apart = np.abs(norm.pdf(grid) - norm.pdf(grid - mu)).sum() * (grid[1] - grid[0]) / 2
+        assert best_guess(vt.Guarantee.of_mu(mu, 1e-6)) == pytest.approx((1 + apart) / 2, abs=1e-6)
 
 
 def test_outputs_that_are_no_shares_have_their_unit():

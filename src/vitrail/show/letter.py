@@ -9,6 +9,7 @@ both are held to the same examples.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ from typing import NamedTuple
 from scipy.special import ndtr
 
 from ..accounting.guarantee import Guarantee
+from ..accounting.neighbours import is_exchange
 from ..results import Attribution, Contribution
 from ..results.checks import plain_value, shown_text
 from ..results.counterfactuals import Counterfactuals
@@ -27,6 +29,22 @@ from .page_words import LEAST_REASONS, ColumnWords, PageWords
 
 LEAST_SHARE = 0.05
 """Of all contributions together: smaller ones are no reason to tell."""
+WEAK_GUESS = 0.75
+"""A best guess above this is called weak protection; epsilon is about 4 there, at delta 1e-6."""
+GUESSES = {
+    (False, False): "Somebody who guesses whether a record is among them is right 50 times in 100 without this page, and at "
+    "most {guess} times in 100 with it and everything else that was released with it.",
+    (False, True): "Somebody who guesses whether a person is among them is right 50 times in 100 without this page, and at "
+    "most {guess} times in 100 with it and everything else that was released with it.",
+    (True, False): "Somebody who guesses which of two records is among them is right 50 times in 100 without this page, and "
+    "at most {guess} times in 100 with it and everything else that was released with it.",
+    (
+        True,
+        True,
+    ): "Somebody who guesses which of two people is among them is right 50 times in 100 without this page, and at "
+    "most {guess} times in 100 with it and everything else that was released with it.",
+}
+"""By whether a unit is exchanged for another, rather than added or removed, and whether it is a person."""
 MOST_CHANGES = 8
 """Of one answer: an answer of more changes is not told."""
 
@@ -367,21 +385,15 @@ class Letter:
 
     @property
     def promise(self) -> tuple[str, ...]:
-        """What the promise means for the people in the data, without letters of the alphabet.
-
-        Who guesses, with even chances, whether one unit is in the data is right with probability 1/2, and after a mu-GDP
-        release with at most Phi(mu/2): the error of the best test of N(0, 1) against N(mu, 1).
-        """
-        guess = 100 * float(ndtr(self.guarantee.mu / 2))
+        """What the promise means for the people in the data, without letters of the alphabet."""
+        exchanged, of_people = is_exchange(self.guarantee.neighbours), "person" in self.guarantee.neighbours
+        rows, guess = self.catalogue.number(self.n_rows_public), best_guess(self.guarantee)
         said = [
-            self.say(
-                "The reasons were computed from about {rows} records. Noise was added, so that this page tells next to "
-                "nothing about any one of them: somebody who guesses whether a record is among them is right 50 times in "
-                "100 without it, and at most {guess} times in 100 with it and everything else that was released with it.",
-                rows=self.catalogue.number(self.n_rows_public),
-                guess=self.catalogue.number(-(-guess // 0.1) / 10, 1),
-            )
+            self.say("The reasons were computed from about {rows} records, with noise to protect each of them.", rows=rows),
+            self.say(GUESSES[exchanged, of_people], guess=self.catalogue.number(math.ceil(1000 * guess) / 10, 1)),
         ]
+        if guess > WEAK_GUESS:
+            said.append(self.say("That is weak protection."))
         if self.guarantee.protects == "explanation-data":
             said.append(
                 self.say(
@@ -432,6 +444,25 @@ class Letter:
         if declared.date:
             return date_text(plain)
         return f"{self.catalogue.number(float(plain))} {words.unit}".rstrip()
+
+
+def best_guess(guarantee: Guarantee) -> float:
+    """How often somebody can be right at most, who guesses with even chances which of two neighbouring datasets it was.
+
+    Of mu-GDP Phi(mu/2), as the best test of N(0, 1) against N(mu, 1); where no mu describes the promise, by the total
+    variation (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) of (epsilon, delta)-DP (Kairouz, Oh & Viswanath 2015).
+
+    Examples
+    --------
+    >>> round(best_guess(Guarantee.of_mu(0.2, 1e-6)), 4), best_guess(Guarantee(float("inf"), 0.0, 0.0))
+    (0.5398, 1.0)
+    >>> round(best_guess(Guarantee(1.0, 1e-5, 0.0)), 4)  # from a fixed block
+    0.7311
+    """
+    if guarantee.mu:
+        return float(ndtr(guarantee.mu / 2))
+    shrunk = math.exp(-guarantee.epsilon)
+    return min(1.0, 0.5 + 0.5 * (1 - shrunk + 2 * guarantee.delta * shrunk) / (1 + shrunk))
 
 
 def decision_record(letter: Letter) -> dict[str, object]:
