@@ -95,20 +95,21 @@ class FittedCounterfactual:
             class_model.check(picture.schema)
 
     @classmethod
-    def on_rows(cls, rows: PrivateRows, model: Model, threshold: float) -> FittedCounterfactual:
+    def on_rows(cls, rows: PrivateRows, model: Model | Sequence[Model], threshold: float) -> FittedCounterfactual:
         """For any model, from private rows alone: what it says of the stored rows stands in for a picture of its classes.
 
         Parameters
         ----------
         rows : PrivateRows
             Of the columns that the model reads.
-        model : Model
-            With two sides.
+        model : Model or list of Model
+            With two sides, or one per class.
         threshold : float
-            Outputs of at least this are class 1.
+            Of a single output: at least this is class 1.
         """
         classes, schema = Classes.of(model, threshold), rows.schema
-        model.check(schema)
+        for class_model in classes.models:
+            class_model.check(schema)
         number = classes.index(classes.outputs(schema, rows.sampled))
         weights, scale = block_weights(len(rows.bins)), math.sqrt(schema.n_features)  # which cuts nobody
 
@@ -123,7 +124,7 @@ class FittedCounterfactual:
             labels=classes.labels,
             threshold=classes.threshold,
             by="predictions",
-            models=(model.digest(),),
+            models=tuple(class_model.digest() for class_model in classes.models),
             scale=scale,
             code=IdentityCode(schema.n_features),
             sums=np.stack([sums_of(rows.sampled[number == side]) for side in range(len(classes))]),
@@ -135,12 +136,17 @@ class FittedCounterfactual:
             guarantee=rows.guarantee,
         )
         made = cls(picture, model)
-        made.notes = (ON_ROWS_NOTE.format(name=model.name),)
+        made.notes = (ON_ROWS_NOTE.format(name=classes.name),)
         return made
 
     def __repr__(self) -> str:
         classes = self._classes
         return f"FittedCounterfactual({classes.name}, classes {listed(classes.labels, 6)}, {self.guarantee.brief})"
+
+    @property
+    def classes(self) -> Classes:
+        """The classes of the model that it asks."""
+        return self._classes
 
     @property
     def guarantee(self) -> Guarantee:

@@ -19,15 +19,15 @@ that noise put where nobody is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from ..._types import Bools, Floats, Indices
 from ...results.class_picture import ClassPicture
-from ...schema import Schema
+from ...schema import Numeric, Schema
 from .classes import Classes
 from .permitted import Rules
 
@@ -35,6 +35,7 @@ from .permitted import Rules
 DRAWN = 30_000
 BATCH = 10_000
 KEPT = 4_000
+POOL_CELLS = 4_096
 # How many rows of the class an answer's plausibility is measured on.
 NEIGHBOURS = 20
 # With fewer rows of the class, draws from the class's own columns are added.
@@ -98,24 +99,46 @@ class Pool:
         ]
 
 
+def on_grid(schema: Schema, raw: Floats) -> Floats:
+    """Rows with their fractions on a grid, ``POOL_CELLS`` to a column's range: what a site hands over is then small.
+
+    They were drawn evenly from far wider bins. Zero and codes are values of their own, and stay.
+    """
+    columns = [(j, c) for j, c in enumerate(schema.values()) if isinstance(c, Numeric) and not c.integer]
+    made = raw.copy()
+    for j, column in columns:
+        values, width = raw[:, j], column.high - column.low
+        cells = np.rint((values - column.low) / width * POOL_CELLS)
+        near = np.minimum(column.low + cells / POOL_CELLS * width, column.high)
+        made[:, j] = np.where((values == 0) | np.isin(values, column.codes), values, near)
+    return made
+
+
+def draws(picture: ClassPicture, number: int, seed: int, like: int) -> Iterator[tuple[int, Callable[[], Floats]]]:
+    """What the pool of a class is taken from, in turn: the size from which a pool needs no more, and how to draw rows."""
+    rows, generator = picture.rows, np.random.default_rng([seed, number])
+    if rows is not None:
+        for _ in range(DRAWN // BATCH):
+            yield KEPT, partial(rows.raw, BATCH, int(generator.integers(2**31)))
+    yield ENOUGH, partial(picture.draw, like, DRAWN // 3, generator)
+
+
 def pool_of(picture: ClassPicture, classes: Classes, number: int, seed: int, like: int) -> Pool:
     """The pool of a class, by its number: the same for the same picture, model and seed.
 
     ``like`` is the number of the picture's own class that it resembles: itself, but for a range of outputs.
     """
-    schema, generator = picture.schema, np.random.default_rng([seed, number])
+    schema = picture.schema
 
     def of_class(raw: Floats) -> Floats:
         return np.asarray(raw[classes.index(classes.outputs(schema, raw)) == number])
 
     prototype = picture.prototype_features[like]
-    raw = of_class(schema.unfeature(prototype[None, :]))
-    if picture.rows is not None:
-        for _ in range(DRAWN // BATCH):  # no more rows are drawn and shown to the model than it takes
-            if len(raw) < KEPT:
-                raw = np.concatenate([raw, of_class(picture.rows.raw(BATCH, int(generator.integers(2**31))))])
-    if len(raw) < ENOUGH:
-        raw = np.concatenate([raw, of_class(picture.draw(like, DRAWN // 3, generator))])
+    raw = of_class(on_grid(schema, schema.unfeature(prototype[None, :])))
+    for enough, draw in draws(picture, number, seed, like):
+        if len(raw) >= enough:
+            break
+        raw = np.concatenate([raw, of_class(on_grid(schema, draw()))])
     return Pool(raw[:KEPT], schema.features(raw[:KEPT])[0], prototype)
 
 
