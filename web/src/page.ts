@@ -12,6 +12,7 @@ import { PersonForm } from "./form";
 import { Letter, valueOf, type ChangesFacts, type ExplanationFacts, type PageFacts } from "./letter";
 import { readPane, type Pane, type Part } from "./rows";
 import { isObject, type Level } from "./schema";
+import { ensureDigest } from "./sha256";
 import { fill, showChanges, showNumbers, showOutcome, showPromise, showReasons, showStandings, type CurveOfPage, type PageNotes } from "./view";
 import type { FromWorker, ToWorker } from "./worker";
 
@@ -193,7 +194,7 @@ async function opened(files: SiteFiles, content: EngineFiles): Promise<Worker> {
 
 async function start(): Promise<void> {
   if (typeof WebAssembly !== "object") throw new Error("This browser has no WebAssembly, which runs the model; a newer one has.");
-  if (!isSecureContext) throw new Error("A live page works over https, from localhost or as a file of its own; this address is none of these, and the browser then does not let it check its files.");
+  ensureDigest();
   const files = await SiteFiles.open();
   const names = Object.entries(FILES);
   const [facts, search, ...contents] = await Promise.all([

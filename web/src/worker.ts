@@ -1,5 +1,6 @@
 /** The page's Worker: opens the files once, then answers one question after the other. */
 import { Engine, type EngineFiles, type Piece } from "./engine";
+import { ensureDigest } from "./sha256";
 
 export type ToWorker = { readonly kind: "open"; readonly files: EngineFiles } | { readonly kind: "ask"; readonly id: number; readonly row: Float64Array };
 export type FromWorker =
@@ -8,6 +9,7 @@ export type FromWorker =
   | { readonly kind: "done"; readonly id: number }
   | { readonly kind: "failed"; readonly sentence: string };
 
+ensureDigest();
 let engine: Promise<Engine> | null = null;
 const send = (message: FromWorker): void => self.postMessage(message);
 

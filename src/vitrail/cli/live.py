@@ -75,7 +75,7 @@ def page(
     if written.is_dir():
         print_lines(
             f"Written: {written} ({size:.1f} MB). Look at it: python -m http.server --directory {written}, then open "
-            "http://localhost:8000. Any static host serves it; over http only from localhost."
+            "http://localhost:8000. Any static host serves it; without a network it works after a first visit over https."
         )
     else:
         print_lines(f"Written: {written} ({size:.1f} MB), one file that opens without a server or a network.")

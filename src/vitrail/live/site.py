@@ -85,7 +85,8 @@ def write_page(
         Whom the form shows first; nobody, the middle of the private rows, if not given.
     """
     where = Path(output)
-    asked = _checked(pane, model, trained_on, publish_model=publish_model)
+    asked = checked_model(pane, model)
+    _check_permission(pane, trained_on, publish_model=publish_model)
     _check_output(where)
     files = site_files(pane, asked, trained_on=trained_on, words=words, person=person)
     if where.suffix.lower() in ONE_FILE:
@@ -98,12 +99,22 @@ def write_page(
     return where
 
 
-def _checked(pane: Pane, model: Model | None, trained_on: str, *, publish_model: bool) -> Model:
+def checked_model(pane: Pane, model: Model | None) -> Model:
+    """The model that was given, or the pane's own, if a browser can run it."""
     asked = pane.model if model is None else model
     if asked is None:
         raise InvalidInput("a live page runs the model, and none was given: model=vt.Model('model.onnx'), or to Pane.load")
     if not isinstance(asked.predictor, OnnxPredictor):
         raise ModelError(f"a browser runs ONNX models, and {asked.name} is none. {EXPORT}, and give the .onnx file")
+    if any(output.type.startswith("seq") for output in asked.predictor._session.get_outputs()):
+        raise ModelError(
+            f"{asked.name} returns dictionaries, which no browser's runtime gives out; export it without them: "
+            "skl2onnx.to_onnx(..., options={'zipmap': False})"
+        )
+    return asked
+
+
+def _check_permission(pane: Pane, trained_on: str, *, publish_model: bool) -> None:
     if not publish_model:
         raise InvalidInput(f"{WHY_PUBLISH}. If that is what you want, say so: publish_model=True")
     if not isinstance(trained_on, str) or len(trained_on) > MOST_TRAINED_ON:
@@ -113,12 +124,6 @@ def _checked(pane: Pane, model: Model | None, trained_on: str, *, publish_model:
             "the page says what the model was trained on, because the promise does not cover that: give trained_on, such as "
             "'loans from 2015 to 2020, without names'"
         )
-    if any(output.type.startswith("seq") for output in asked.predictor._session.get_outputs()):
-        raise ModelError(
-            f"{asked.name} returns dictionaries, which no browser's runtime gives out; export it without them: "
-            "skl2onnx.to_onnx(..., options={'zipmap': False})"
-        )
-    return asked
 
 
 def needs_trained_on(pane: Pane) -> bool:
@@ -177,7 +182,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def site_files(
-    pane: Pane, model: Model, *, trained_on: str, words: PageWords | None = None, person: object = None
+    pane: Pane, model: Model, *, trained_on: str = "", words: PageWords | None = None, person: object = None
 ) -> dict[str, bytes]:
     """Every file of a site by its name, the list of them last."""
     assets = built_assets()
