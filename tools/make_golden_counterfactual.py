@@ -73,7 +73,7 @@ class Forest:
                 left = features[np.arange(len(features)), column] <= nodes[place, 1]
                 place = np.where(inner, np.where(left, nodes[place, 2], nodes[place, 3]), place).astype(np.intp)
             total += nodes[place, 4]
-        return np.clip(total, self.low, self.high)
+        return np.asarray(np.clip(total, self.low, self.high))
 
     def model(self, name: str) -> vt.Model:
         """As Vitrail asks it."""

@@ -74,7 +74,7 @@ function close(found: readonly number[], told: readonly number[], most: number, 
 }
 
 for (const [name, { answers }] of Object.entries(CASES)) {
-  test(`${name}: the answers are those of Python`, async () => {
+  test(`${name}: the answers are those of Python`, async (t) => {
     const search = await searchOf(name);
     const asked = { rows: [] as number[], calls: [] as number[] };
     for (const [k, told] of answers.entries()) {
@@ -92,6 +92,57 @@ for (const [name, { answers }] of Object.entries(CASES)) {
         asked.calls.push(found.asked.calls);
       }
     }
-    console.log(`${name}: rows asked ${asked.rows.sort((a, b) => a - b)[asked.rows.length >> 1]} (most ${asked.rows.at(-1)}), calls ${asked.calls.sort((a, b) => a - b)[asked.calls.length >> 1]} (most ${asked.calls.at(-1)})`);
+    const [rows, calls] = [asked.rows, asked.calls].map((counts) => counts.sort((one, other) => one - other));
+    t.diagnostic(`rows asked: ${rows[rows.length >> 1]}, at most ${rows.at(-1)}; calls: ${calls[calls.length >> 1]}, at most ${calls.at(-1)}`);
   });
 }
+
+test("an outdated search ends at the next call of the model, also where the model never waits", async () => {
+  const schema = Schema.fromJson(CASES.sides.schema);
+  const predict = predictor(schema, CASES.sides.models);
+  const outdated = new AbortController();
+  let calls = 0;
+  const search = new Counterfactuals(schema, await prepared("sides", schema), (rows) => {
+    calls += 1;
+    if (calls === 2) setTimeout(() => outdated.abort(new Error("outdated")), 0);
+    for (const start = performance.now(); performance.now() - start < 30; );
+    return predict(rows);
+  });
+  const told = CASES.sides.answers.find((answer) => answer.kind === "found");
+  await assert.rejects(search.find(Float64Array.from(told!.point), { signal: outdated.signal }), /outdated/);
+  assert.ok(calls >= 2 && calls <= 4, `the model was asked ${calls} times`);
+});
+
+test("the model is never asked twice about a row in a search", async () => {
+  const schema = Schema.fromJson(CASES.odd.schema);
+  const predict = predictor(schema, CASES.odd.models);
+  const seen = new Set<string>();
+  let rows = 0;
+  const search = new Counterfactuals(schema, await prepared("odd", schema), (asked) => {
+    rows += asked.rows;
+    for (let r = 0; r < asked.rows; r++) seen.add(asked.data.subarray(r * asked.columns, (r + 1) * asked.columns).join());
+    return predict(asked);
+  });
+  const found = await search.find(Float64Array.from(CASES.odd.answers[0].point));
+  assert.equal(seen.size, rows);
+  assert.equal(found.asked.rows, rows);
+});
+
+test("what cannot be searched for is refused in a sentence", async () => {
+  const search = await searchOf("sides");
+  const person = Float64Array.from(CASES.sides.answers[0].point);
+  await assert.rejects(search.find(person, { total: 0 }), /total is 0; it must be a whole number between 1 and 100/);
+  await assert.rejects(search.find(person, { vary: ["sex"] }), /may change/);
+  await assert.rejects(search.find(person, { vary: ["height"] }), /height/);
+  await assert.rejects(search.find(person, { desired: [0.6, null] }), /made without ranges/);
+  await assert.rejects(search.find(person, { desired: [0.6, 0.2] }), /low must not be above high/);
+  await assert.rejects(search.find(person, { desiredClass: "rich" }), /choose 'opposite' or one of the classes 0, 1/);
+  const range = await searchOf("range");
+  await assert.rejects(range.find(Float64Array.from(CASES.range.answers[0].point), { desired: [100, null] }), /between 0 and 99/);
+});
+
+test("a prepared file of other columns, or a damaged one, is refused", async () => {
+  const content = new Uint8Array(readFileSync(new URL("counterfactual_sides_search.zip", GOLDEN)));
+  await assert.rejects(readPreparedSearch(content, Schema.fromJson(CASES.odd.schema)), /other columns/);
+  await assert.rejects(readPreparedSearch(content.subarray(0, 9_000), Schema.fromJson(CASES.sides.schema)), /cut/);
+});
