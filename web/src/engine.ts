@@ -58,7 +58,7 @@ export class Engine {
   ) {}
 
   static async open(files: EngineFiles): Promise<Engine> {
-    ort.env.wasm.wasmBinary = files.runtime.slice().buffer;
+    ort.env.wasm.wasmBinary = files.runtime.buffer as ArrayBuffer; // the page hands over the whole of it
     const pane = await readPane(files.pane);
     const prepared = await readPrepared(files.prepared, pane);
     const predict = await openModel(files.model, prepared.model, pane.schema);
