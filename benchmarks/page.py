@@ -8,7 +8,7 @@ epsilon 1 of the complete rows of the train split. Headless Chromium, it and the
 affinity), clock time. *First*: from the start of the navigation until the first reasons, with their bands, are on the screen
 (the animation frame after they were put into the page), in a fresh profile. *Change*: from an input event in the form to the
 same, with the first 256 stored rows; every change waits until all work for the one before is done. *Size*: every file of the
-site, gzip -9. *Difference*: web/tests/golden.test.ts, JavaScript against Python given the same recorded outputs, rows and
+site, gzip -9. *Difference*: golden.test.ts of web, JavaScript against Python given the same recorded outputs, rows and
 orders; and end to end through float32 ONNX.
 """
 
@@ -166,10 +166,10 @@ def golden(bench: Bench) -> Part:
         told = Path(folder) / "differences.json"
         subprocess.run(["node", "build.mjs", "--tests"], cwd=web, check=True)
         environment = {**os.environ, "GOLDEN_MAX_DIFF": str(told)}
-        tested = ["node", "--test", "build/tests/golden.test.mjs"]
+        tested = ["node", "--test", str(Path("build", "tests", "golden.test.mjs"))]
         subprocess.run(tested, cwd=web, check=True, env=environment, stdout=subprocess.DEVNULL)
         found: dict[str, float] = json.loads(told.read_text())
-    return Part(found, [{"what": name, "difference": value} for name, value in found.items()], "web/tests/golden.test.ts")
+    return Part(found, [{"what": name, "difference": value} for name, value in found.items()], "golden.test.ts of web")
 
 
 BENCHMARK = Benchmark[Bench](

@@ -20,6 +20,7 @@ import counterfactual_tables
 import global_tables
 import groups_tables
 import house_tables
+import live_tables
 import local_tables
 import locally_linear_tables
 import pane_tables
@@ -40,6 +41,7 @@ MAKERS = (
     global_tables,
     groups_tables,
     house_tables,
+    live_tables,
     local_tables,
     locally_linear_tables,
     pane_tables,

@@ -1,6 +1,6 @@
 """Facts of persons' pages and the texts that Python makes of them, in every language: web/golden/letters.json.
 
-tests/live/test_letter_golden.py fails where the file is not what this writes, and web/tests/letter.test.ts where the browser
+tests/live/test_letter_golden.py fails where the file is not what this writes, and letter.test.ts of web where the browser
 says anything else of the same facts. `python tools/make_golden_letters.py` writes it.
 """
 

@@ -57,7 +57,7 @@ def test_a_model_is_not_handed_out_unasked(pane, tmp_path):
 
 def test_only_onnx_models_run_in_a_browser(pane, folder, tmp_path):
     plain = vt.Model(lambda x: x[:, 0], range=(0, 1), name="by hand")
-    with pytest.raises(ModelError, match=r"by hand is none\. Export a scikit-learn model with skl2onnx"):
+    with pytest.raises(ModelError, match=r"by hand is none; export it and give the \.onnx file"):
         write_page(pane, tmp_path / "site", plain, **TOLD)
     without = vt.Pane.load(folder / "small.pane")
     with pytest.raises(InvalidInput, match="none was given"):
@@ -184,7 +184,7 @@ def test_the_form_starts_with_nobody_who_fits_the_schema(pane):
 
 @built
 def test_a_notebook_shows_the_page_in_a_frame_that_sees_nothing_else(pane):
-    shown = explore(pane, small_site.PERSON)
+    shown = pane.explore(small_site.PERSON)
     html = shown._repr_mimebundle_()["text/html"]
     assert 'sandbox="allow-scripts"' in html
     assert "allow-same-origin" not in html

@@ -54,7 +54,7 @@ def page(
     if not publish_model:
         raise InvalidInput(f"{WHY_PUBLISH}. If that is what you want, say --publish-model")
     if model != EMBEDDED and Path(model).suffix.lower() != ONNX:
-        raise ModelError(f"--model is {model!r}; a browser runs ONNX models. {EXPORT}, and give the .onnx file")
+        raise ModelError(f"--model is {model!r}; a browser runs ONNX models; {EXPORT}")
     if model == EMBEDDED and reading.given:
         raise InvalidInput("--output, --range, --inputs and --unknown say how a model's file is read; give its file")
     path = existing(pane, "pane")

@@ -50,7 +50,8 @@ WHY_PUBLISH = (
     "differential privacy can leak rows that it was trained on, which the pane's promise does not cover"
 )
 EXPORT = (
-    "Export a scikit-learn model with skl2onnx.to_onnx, a torch module with torch.onnx.export, a booster with onnxmltools"
+    "export it and give the .onnx file. For scikit-learn: skl2onnx.to_onnx, with options={'zipmap': False}; for torch: "
+    "torch.onnx.export; for boosters: onnxmltools"
 )
 
 
@@ -105,7 +106,7 @@ def checked_model(pane: Pane, model: Model | None) -> Model:
     if asked is None:
         raise InvalidInput("a live page runs the model, and none was given: model=vt.Model('model.onnx'), or to Pane.load")
     if not isinstance(asked.predictor, OnnxPredictor):
-        raise ModelError(f"a browser runs ONNX models, and {asked.name} is none. {EXPORT}, and give the .onnx file")
+        raise ModelError(f"a browser runs ONNX models, and {asked.name} is none; {EXPORT}")
     if any(output.type.startswith("seq") for output in asked.predictor._session.get_outputs()):
         raise ModelError(
             f"{asked.name} returns dictionaries, which no browser's runtime gives out; export it without them: "

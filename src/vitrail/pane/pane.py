@@ -44,6 +44,7 @@ from ..solve.counterfactual.classes import OPPOSITE, Desired
 from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.shapley.on_rows import Players, Scale
 from ..solve.shapley.reasons import BACKGROUND
+from .explored import in_notebook
 from .lifetime import WordsGiven, expiry_sentence, is_over
 from .local_ways import METHODS as METHODS
 from .local_ways import Method as Method
@@ -108,6 +109,7 @@ class Pane(Drawn):
     """
 
     guarantee: Guarantee
+    explore = in_notebook
 
     def __init__(self, manifest: Manifest, files: Mapping[str, bytes], models: Sequence[Model] = ()) -> None:
         self.manifest, self._files, self._models = manifest, dict(files), tuple(models)
