@@ -149,10 +149,10 @@ def trained() -> dict[str, list[Forest]]:
     third = (rich & (age < 45), rich & (age >= 45), ~rich)
     odd, odd_table = odd_rows()
     odd_features = odd.features(odd.read(odd_table))[0]
-    paid = odd_table["income"] * (1 + odd_table["rate"]) - odd_table["debt"].clip(lower=0) + 8 * odd_table["wage"]
-    paid = (
-        paid + 0.02 * odd_table["score"] + odd_table["oldest"] - odd_table["average"] + 9 * (odd_table["school"] == "degree")
-    )
+    # Either or, so that two changes can be undone together and not alone; and an order that matters.
+    either = (odd_table["income"] > 45) ^ (odd_table["rate"] > 0.1), (odd_table["score"] > 500) ^ (odd_table["debt"] > 10)
+    paid = 2.0 * either[0] + 1.5 * either[1] + 0.08 * (odd_table["average"] - 0.5 * odd_table["oldest"])
+    paid = paid + 0.1 * odd_table["wage"] + 0.5 * (odd_table["school"] == "degree")
     return {
         "sides": [Forest.fit(features, rich.astype(float), 0, 1)],
         "range": [Forest.fit(blind, hours.astype(float), 0, 99)],

@@ -40,6 +40,16 @@ def test_python_still_gives_the_committed_answers(case):
             np.testing.assert_allclose(found[field], told[field], atol=within, rtol=0, err_msg=again)
 
 
+@pytest.mark.parametrize("case", ["sides", "odd"])
+def test_nobodys_answer_depends_on_who_else_is_asked(case):
+    alone = [told for told in CASES[case]["answers"] if told["wish"] == {}]
+    fitted = make_golden.fitted_of(case, forests(case))
+    schema = fitted.picture.schema
+    together = fitted(schema.frame(np.array([told["point"] for told in alone])), total_CFs=make_golden.TOTAL)
+    for told, answers in zip(alone, together.answers, strict=True):
+        assert [schema.read_points(answer.row)[0].tolist() for answer in answers] == told["rows"]
+
+
 def test_the_cases_are_worth_something():
     answers = {case: told["answers"] for case, told in CASES.items()}
     kinds = {answer["kind"] for told in answers.values() for answer in told}

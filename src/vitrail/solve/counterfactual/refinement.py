@@ -91,7 +91,8 @@ def _undo_singles(search: Search, best: Candidates, lines: Indices) -> Indices:
     rank, count = np.arange(len(which)) - np.searchsorted(which, which), np.bincount(which, minlength=len(lines))
     ranks = np.full(changed.shape, changed.shape[1])
     ranks[which, player] = rank
-    lengths = 2 ** np.arange(int(count.max()).bit_length())
+    # To the first length that holds all of a row's, whatever the other rows have: nobody's answer depends on who else asks.
+    lengths = 2 ** np.arange(int(count.max()).bit_length() + 1)
     row, length = np.nonzero((count[:, None] > 0) & (lengths < 2 * count[:, None]))
     masks = ranks[row] < lengths[length][:, None]
     rows, agreed = _agreed(search, best, lines[row], masks)
