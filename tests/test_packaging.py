@@ -86,8 +86,8 @@ def test_addresses_of_our_own_files_lead_to_files():
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_the_wheel_is_made_of_the_sources_alone():
+def test_the_wheel_is_made_of_the_sources_and_the_built_live_page_alone():
     built = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"][
         "wheel"
     ]
-    assert built == {"packages": ["src/vitrail"]}
+    assert built == {"packages": ["src/vitrail"], "artifacts": ["src/vitrail/live/assets"]}

@@ -93,7 +93,10 @@ class LivePage {
   private heard(message: FromWorker): void {
     if (message.kind === "failed") showError(message.sentence);
     if (message.kind === "piece" && message.id === this.id) this.take(message.piece);
-    if (message.kind === "done" && message.id === this.id) document.body.dataset.state = "done";
+    if (message.kind === "done" && message.id === this.id) {
+      this.boxes.changes.removeAttribute("aria-busy"); // a page without a search has nothing to wait for
+      document.body.dataset.state = "done";
+    }
   }
 
   private take(piece: Piece): void {
