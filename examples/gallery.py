@@ -18,26 +18,11 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
 
 import vitrail as vt
+from demo import APPLICANT
 
 DATA = Path(__file__).parent / "data"
 LEVELS = {"school": 9, "college": 12, "degree": 16}
 """The most years of education of each level."""
-APPLICANT = {
-    "age": 38,
-    "workclass": "Private",
-    "education": "HS-grad",
-    "education-num": 9,
-    "marital-status": "Married-civ-spouse",
-    "occupation": "Sales",
-    "relationship": "Wife",
-    "race": "White",
-    "sex": "Female",
-    "capital-gain": 0,
-    "capital-loss": 0,
-    "hours-per-week": 45,
-    "native-country": "United-States",
-}
-"""A person who asks. Nobody's row."""
 
 
 def opened(rows: pd.DataFrame, schema: vt.Schema, target: str, name: str) -> vt.PrivateData:

@@ -149,7 +149,9 @@ def test_a_report_says_of_each_part_what_it_claims(on, data, tmp_path) -> None:
 def test_the_page_of_accumulated_effects_alone_claims_what_they_do(data) -> None:
     """Histograms on the page keep their own claim, so the part about columns is looked at by itself."""
     page = vt.GlobalReport(data, MODEL, parts=["ale"])(mu=2.0).to_html()
-    assert_says(claim_of("accumulated effects"), page.split('<h2 id="columns">Column by column</h2>')[1].split("</section>")[0])
+    assert_says(
+        claim_of("accumulated effects"), page.split('<h2 id="columns">Column by column</h2>')[1].split("</section>")[0]
+    )
 
 
 def test_quotes_say_what_the_bands_would_claim(data) -> None:

@@ -272,8 +272,8 @@ def missing_tests(text: str) -> list[str]:
     gone = []
     for name in NAMED.findall(text):
         place, _, function = name.partition("::")
-        if place.startswith("tests/"):
-            found = list(ROOT.glob(place)) or list(ROOT.glob(place + ".py"))
+        if place.startswith("tests/"):  # of the live page, in web/tests
+            found = [path for end in (place, f"{place}.py", f"web/{place}") for path in ROOT.glob(end)]
         elif place.endswith(".py"):
             found = [path for path in TESTS if path.name == place]
         else:

@@ -48,7 +48,7 @@ def main() -> None:
         for wanted in WANTED:
             scheme = "dark" if wanted.dark else "light"
             size = {"width": wanted.width, "height": wanted.height}
-            context = browser.new_context(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
+            context = browser.new_context(viewport=size, color_scheme=scheme)
             tab = context.new_page()
             tab.goto((ROOT / wanted.page).as_uri())
             picture = PICTURES / f"{wanted.name}.png"

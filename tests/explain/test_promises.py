@@ -244,6 +244,7 @@ def test_no_result_makes_its_promise_from_a_price() -> None:
         "solve/linear/descent.py",  # History.promise: from the releases of its entries
         "solve/linear/labelled_rows.py",  # of no release at all
     }
-    # Terms.promise: from the releases that a recipe was handed
-    assert {file for file, calls in made.items() if "Guarantee.together" in calls} == {"explain/recipe.py"}
+    # Terms.promise: from the releases that a recipe was handed; of two panes: from the promises of both
+    together = {file for file, calls in made.items() if "Guarantee.together" in calls}
+    assert together == {"explain/recipe.py", "pane/comparison.py"}
     assert {file for file, calls in made.items() if "Guarantee" in calls} == {"explain/linear/fitting.py"}  # adds to one

@@ -19,6 +19,7 @@ from ..accounting import Cost, JsonValue
 from ..accounting.guarantee import Guarantee
 from ..accounting.neighbours import rows_per_person_of
 from ..errors import InvalidInput
+from ..results.band_claim import BandClaim
 from ..results.base import Drawn, Frame
 from ..show import Table
 from ..show.pages import Content, Picture, fragment, fragment_html, page_content
@@ -34,13 +35,15 @@ FORMAT = "vitrail-pane-comparison/1"
 HISTOGRAM, CURVE = "histogram", "partial dependence"
 MOST_DRAWN = 40
 LEVEL = 0.05
+CLAIM = BandClaim.NOT_CALIBRATED
+"""Of the bands of sizes: no benchmark has measured them."""
 NULL = (
     "Tested is whether both panes can be of samples from one population, with noise and the choice of rows taken into "
     "account. Rows that are in both make the tests more careful, not less."
 )
 SIZES = (
     "Sizes of histograms are total variation distances (the share of rows that would have to move), of curves the largest "
-    "difference of outputs; both come out above 0 by noise alone, and their 95 % bands say how far."
+    "difference of outputs; both come out above 0 by noise alone, and their bands say how far."
 )
 
 
@@ -59,7 +62,7 @@ class DriftLine:
     p_value, adjusted : float
         By itself, and by Holm's correction for all that was compared.
     size, lower, upper : float
-        How large the difference is, with a 95 % band.
+        How large the difference is, with a band.
     """
 
     column: str
@@ -165,7 +168,7 @@ class PaneComparison(Drawn):
             for differs in ["yes" if line.adjusted <= self.level else "not seen"]
         ]
         marked = frozenset((i, 4) for i, row in enumerate(rows) if row[4] == "yes")
-        return Table(("what", "size", "95 % band", "adjusted p", "differs"), tuple(rows), numeric=(1, 2, 3), marked=marked)
+        return Table(("what", "size", CLAIM.column, "adjusted p", "differs"), tuple(rows), numeric=(1, 2, 3), marked=marked)
 
     @property
     def _ordered(self) -> list[DriftLine]:

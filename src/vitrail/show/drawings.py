@@ -29,7 +29,7 @@ ROW = 21
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 8, 22
 NAMES = 138
 """Width of the names of levels."""
-LONGEST_NAME = 22
+LONGEST_NAME = 20
 MOST_HOVERED = 40
 """Points of a curve that tell their value."""
 MOST_WHISKERS = 40
