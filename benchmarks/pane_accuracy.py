@@ -21,7 +21,7 @@ from pane_subject import BOOSTING, DELTA, EPSILON, FOREST, WHOLE, Bench, Part, s
 from papers.patel_published import algorithm_1
 from papers.tailoring_published import concordant
 from vitrail.accounting import mu_of
-from vitrail.pane.pane import SAMPLED
+from vitrail.pane.local_ways import SAMPLED
 from vitrail.pane.pane_recipe import ROW_BINS, PaneExplainer
 from vitrail.solve.linear.labelled_rows import explain_on
 from vitrail.solve.linear.problem import LocalProblem

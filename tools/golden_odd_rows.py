@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from skl2onnx import convert_sklearn  # type: ignore[import-untyped]
-from skl2onnx.common.data_types import FloatTensorType  # type: ignore[import-untyped]
+from skl2onnx import convert_sklearn
+from skl2onnx.common.data_types import FloatTensorType
 from sklearn.ensemble import GradientBoostingClassifier
 
 import vitrail as vt

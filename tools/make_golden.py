@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from skl2onnx import convert_sklearn  # type: ignore[import-untyped]
-from skl2onnx.common.data_types import FloatTensorType, StringTensorType  # type: ignore[import-untyped]
+from skl2onnx import convert_sklearn
+from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.pipeline import Pipeline
