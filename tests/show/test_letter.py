@@ -123,6 +123,9 @@ def test_reason_codes_are_those_against_the_largest_first():
         ("R7", "“Hours of work: 45 hours” counted against you."),
         ("R2", "Place of residence"),
     )
+    assert (
+        letter(replace(LOAN, columns=codes), border=0.2).reason_codes == ()
+    )  # nobody has to be told why they were approved
 
 
 def test_what_would_have_changed_it_is_a_short_list():

@@ -312,6 +312,7 @@ export class Letter {
   /** Declared reason codes of what counted against the person, the largest first, with their wording. */
   get reasonCodes(): [code: string, text: string][] {
     const made = new Map<string, [string, string]>();
+    if (this.isGood === true) return []; // nobody has to be told why they were approved
     for (const one of this.reasons) {
       if (one.good !== false || !one.certain || !one.code) continue;
       const text = one.official || one.sentence;

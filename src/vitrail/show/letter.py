@@ -323,7 +323,9 @@ class Letter:
 
     @property
     def reason_codes(self) -> tuple[tuple[str, str], ...]:
-        """Declared reason codes of what counted against the person, the largest first, with their wording."""
+        """Declared reason codes of what counted against the person, the largest first; none of a good decision."""
+        if self.is_good:
+            return ()
         against = [reason for reason in self.reasons if reason.good is False and reason.certain and reason.code]
         return tuple(dict.fromkeys((reason.code, reason.official or reason.sentence) for reason in against))
 
