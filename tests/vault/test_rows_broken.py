@@ -171,7 +171,8 @@ def test_of_a_file_only_a_few_groups_of_rows_are_held(tmp_path, monkeypatch, kin
     before, most = pa.total_allocated_bytes(), 0
     for _ in open_rows(rows, UNIT).chunks(4096):
         most = max(most, pa.total_allocated_bytes() - before)
-    assert most < size / 4
+    # Arrow reads 16 groups of 80 ahead, and its threads hold some more that are under way: how many is up to the scheduler.
+    assert most < size / 2
 
 
 def test_large_batches_are_cut(monkeypatch):
