@@ -11,10 +11,11 @@ from scipy.stats import norm
 
 import vitrail as vt
 from page_sentences import all_sentences
+from vitrail.accounting import mu_of
 from vitrail.errors import InvalidInput
 from vitrail.results.counterfactuals import WhatIf
 from vitrail.show.catalogue import LANGUAGES, LOCALE, catalogue, decimals_for, read_catalogue
-from vitrail.show.letter import Letter, best_guess, decision_record
+from vitrail.show.letter import WEAK_GUESS, Letter, best_guess, decision_record
 from vitrail.show.page_words import ColumnWords, PageWords
 
 SCHEMA = vt.Schema(
@@ -161,6 +162,11 @@ def test_the_promise_in_plain_words_is_the_best_guess():
 )
 def test_a_promise_says_whose_it_is_and_when_it_is_weak(promise, says):
     assert says in " ".join(letter(guarantee=promise).promise)
+
+
+def test_what_is_called_weak_is_epsilon_seven_at_the_usual_delta():
+    at = [vt.Guarantee(epsilon, 1e-6, mu_of(epsilon, 1e-6)) for epsilon in (6.85, 6.95)]
+    assert [best_guess(promise) > WEAK_GUESS for promise in at] == [False, True]
 
 
 def test_no_test_guesses_better_than_the_promise_says():
