@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 import vitrail as vt
+from vitrail.vault.engines.row_pass import RowPass
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.persons import open_persons
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.rows.row_function import RowPass
 
 PLANE = vt.Schema({"x": vt.Numeric(-1, 1), "y": vt.Numeric(-1, 1)})
 OTHERS = [[0.3, -0.4], [-0.9, 0.9], [0.0, 0.0], [0.9, 0.1]]

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import vitrail as vt
+from vitrail.vault.engines.row_pass import RowPass
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.rows.row_function import RowPass
 
 WHOLE = "add-remove, all rows of a person"
 LEVELS = pa.array(["Aix", "Bonn"])  # and some rows hold another, and do not count

@@ -10,10 +10,10 @@ import pytest
 import vitrail as vt
 from error_rates import CONFIDENCE
 from vitrail.vault import parts as part_module
+from vitrail.vault.engines.row_pass import RowPass
 from vitrail.vault.parts import PartRows, part_indices, salt_of
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.rows.sources import open_rows
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})

@@ -16,11 +16,11 @@ import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
 from vitrail.accounting.guarantee import Guarantee
 from vitrail.vault import rehearse
+from vitrail.vault.engines.row_pass import RowPass
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.questions import bounded_sum, gram_sum
 from vitrail.vault.questions import question as noisy_sums
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.rows.sources import open_rows
 from vitrail.vault.sums import grid
 

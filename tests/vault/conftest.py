@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import vitrail as vt
+from vitrail.vault.engines.row_pass import RowPass
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.rows.sources import open_rows
 
 INDEXED = vt.Schema({"i": vt.Numeric(0, 999, integer=True)})

@@ -6,19 +6,20 @@ import signal
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import vitrail as vt
+from exact_sums import exact_sum
 from vitrail import nothing_escapes
 from vitrail.audit import MISDEEDS
 from vitrail.schema import frames as arrow_columns
 from vitrail.schema import frames as sources
 from vitrail.schema.frames import Coded
 from vitrail.vault.questions import group_worker
-from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows import predictions, row_function
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
@@ -134,6 +135,7 @@ def test_buffers_of_c_that_are_not_pushed_out_are_heard(planted):
     """In a process of its own, whose C library buffers what it prints."""
     program = f"""
 import importlib.util, sys
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from vitrail import nothing_escapes as quiet
 if {planted}:
     quiet._flush_c = lambda _: None

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import vitrail as vt
 from error_rates import count_bounds
-from vitrail.vault.questions.bounded_sum import _Sample, exact_sum
+from exact_sums import exact_sum
+from vitrail.vault.rows.sampling import Sample
 from vitrail.vault.sums.grid import to_grid
 
 NASTY = [0.0, -0.0, 5e-324, 1.0, -0.3, 1e154, -1e200, 1.7e308, math.nan, math.inf, -math.inf]
@@ -73,7 +74,7 @@ def test_padding_never_counts(walk, indexed):
 def test_a_poisson_sample_is_made_of_whole_rows_each_at_most_once(walk, indexed, rate, block_rows):
     rows, _ = indexed
     walked = walk(rows(range(900)))
-    chunks = list(_Sample(walked.source, walked.facts, rate).chunks(block_rows))
+    chunks = list(Sample(walked.source, walked.facts, rate).chunks(block_rows))
     assert all(len(chunk) == block_rows for chunk in chunks[:-1])
     taken = np.concatenate([np.empty((0, 1)), *chunks])[:, 0]
     assert np.array_equal(taken, np.unique(taken))
@@ -84,7 +85,7 @@ def test_a_poisson_sample_is_made_of_whole_rows_each_at_most_once(walk, indexed,
 def test_a_sample_larger_than_a_chunk_of_the_source_is_cut_into_whole_blocks(walk, indexed):
     rows, _ = indexed
     walked = walk(rows(np.arange(10_000) % 1000))
-    sizes = [len(chunk) for chunk in _Sample(walked.source, walked.facts, 0.9).chunks(64)]
+    sizes = [len(chunk) for chunk in Sample(walked.source, walked.facts, 0.9).chunks(64)]
     assert set(sizes[:-1]) == {64}
     fewest, most = count_bounds(10_000, 0.9)
     assert fewest <= sum(sizes) <= most

@@ -50,7 +50,7 @@ def question_of(fn, size, *, queries=1, centred=False, seed=0, row_norm=1.0, row
 def exact_totals(question, walked, block_rows, mu=0.5):
     """The sums before they are rounded to the coarse grid, (queries, width), in fine cells."""
     plan = question.plan(mu, walked.facts)
-    return plan, plan.products.totals(walked, block_rows)
+    return plan, plan.products.sums(walked.totals(plan, block_rows))
 
 
 def squared_norms(plan, totals):

@@ -85,20 +85,20 @@ def test_bernoulli_threshold_is_exact(rate):
     if threshold < 2**64:
         for word, expected in ((threshold - 1, True), (threshold + 1, False)):
             if 0 <= word < 2**64:
-                assert noise._bernoulli(rate, 1, mixed_tape(word)).tolist() == [expected]
+                assert noise.bernoulli_from(mixed_tape(word), rate, 1).tolist() == [expected]
     rest = scaled - threshold
     words = [threshold]
     while rest:
         scaled = rest * 2**64
         digit, rest = int(scaled), scaled - int(scaled)
         if digit:
-            assert noise._bernoulli(rate, 1, mixed_tape(*words, digit - 1)).tolist() == [True]
-        assert noise._bernoulli(rate, 1, mixed_tape(*words, digit + 1)).tolist() == [False]
+            assert noise.bernoulli_from(mixed_tape(*words, digit - 1), rate, 1).tolist() == [True]
+        assert noise.bernoulli_from(mixed_tape(*words, digit + 1), rate, 1).tolist() == [False]
         words.append(digit)
     if rate < 1:  # equal to the last bit: u is not below rate
-        assert noise._bernoulli(rate, 1, mixed_tape(*words)).tolist() == [False]
+        assert noise.bernoulli_from(mixed_tape(*words), rate, 1).tolist() == [False]
     else:
-        assert noise._bernoulli(rate, 3, mixed_tape(0)).tolist() == [True] * 3
+        assert noise.bernoulli_from(mixed_tape(0), rate, 3).tolist() == [True] * 3
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.01, 0.5, 0.9, 1.0])

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
+from exact_sums import exact_sum
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.ledger import Part
+from vitrail.vault.engines.row_pass import RowPass
 from vitrail.vault.parts import PartRows, part_indices, salt_of
 from vitrail.vault.public_facts import PublicFacts
-from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.rows.sources import open_rows
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 100), "team": vt.Categorical(["red", "blue"]), "dose": vt.Numeric(-1, 1)})

@@ -11,19 +11,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
+from exact_sums import exact_sum
 from explainer_table import SCHEMA, TABLE, model, rows
 from person_sums import KINDS, OTHERS, PLANE, SUMS, exact, facts, moved, vectors, walk
 from person_tables import IN_ORDER, SHUFFLED, SOURCE_SCHEMA, WHOLE, table, written
 from vitrail.accounting.neighbours import relation_of
 from vitrail.errors import InvalidInput, LedgerError, SchemaError
 from vitrail.ledger import open_ledger
+from vitrail.vault.engines.row_pass import RowPass
 from vitrail.vault.public_facts import PublicFacts
-from vitrail.vault.questions import bounded_sum, grouped_sum
-from vitrail.vault.questions.bounded_sum import exact_sum
+from vitrail.vault.questions import grouped_sum
 from vitrail.vault.rows import names
 from vitrail.vault.rows.persons import open_persons
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.rows.row_function import RowPass
+from vitrail.vault.rows.sampling import Sample
 from vitrail.vault.sums.grid import Grid
 from vitrail.vault.training.run import People, private_draws
 
@@ -182,7 +183,7 @@ def test_all_rows_of_a_person_are_sampled_or_none(tmp_path, place):
     frame = table(SHUFFLED)
     source = open_persons(frame if place == "memory" else written(tmp_path, frame, place), SOURCE_SCHEMA, "who")
     about = PublicFacts(SOURCE_SCHEMA, None, 300, WHOLE, 64)
-    seen = np.concatenate(list(bounded_sum._Sample(source, about, 0.5).chunks(50)))
+    seen = np.concatenate(list(Sample(source, about, 0.5).chunks(50)))
     found, everybody = Counter(seen[:, -1]), Counter(np.concatenate(list(source.chunks(999)))[:, -1])
     assert all(everybody[token] == count for token, count in found.items())
     assert 70 < len(found) < len(everybody) - 70  # of some 300: beyond nine standard deviations of a fair coin

@@ -11,10 +11,10 @@ import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
 from vitrail.errors import InvalidInput
 from vitrail.vault import rehearse
+from vitrail.vault.engines.row_pass import RowPass
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.block import Counted
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.rows.sources import open_rows
 
 WIDTH = 4

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
+from exact_sums import exact_sum
 from vitrail.audit.escapes import OddNumber
 from vitrail.errors import InvalidInput, SchemaError, Unanswered
-from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows.sources import open_rows
 
 SECRET = "Ada earns 61.0625"

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import vitrail as vt
+from exact_sums import exact_sum
 from vitrail.errors import InvalidInput, SchemaError
-from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows.sources import open_rows
 
 SCHEMA = vt.Schema(

@@ -15,9 +15,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import postgresql_server
 import vitrail as vt
+from exact_sums import exact_sum
 from row_origins import ORDERED, SCHEMA, SOURCES, TABLE, N
 from vitrail.errors import SchemaError
-from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows.sources import open_rows
 
 QUESTION = vt.BoundedSum(lambda block: block.features, size=SCHEMA.n_features, l2_bound=2.0)

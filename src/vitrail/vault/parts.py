@@ -28,6 +28,7 @@ Tests: tests/vault/test_parts.py, tests/audit/test_parts_audit.py.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Iterator
@@ -150,6 +151,17 @@ class PartRows(RowSource):
         for raw in self._source.chunks(READ_AT_ONCE):
             own = raw if raw.shape[1] == self._n_columns else raw[:, -1:]  # the token of the row's person
             yield raw[part_indices(own, self._salt, self._count) == self._index]
+
+    @property
+    def base(self) -> RowSource:
+        """As of the source."""
+        return self._source.base
+
+    def over(self, base: RowSource, share: int) -> RowSource:
+        """The rows of the same part, among some of the rows."""
+        made = copy.copy(self)
+        made._source, made._held = self._source.over(base, share), None
+        return made
 
     def state(self) -> object:
         """As of the source."""

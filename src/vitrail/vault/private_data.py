@@ -17,13 +17,13 @@ from ..ledger.high_water import check_other_budgets
 from ..nothing_escapes import answering, opening, stop_if_interrupted
 from ..progress import progress
 from ..schema import Categorical, Schema
+from .engines.row_pass import RowPass
 from .parts import PartRows, digest_of, partition
 from .public_facts import checked_facts
 from .questions.question import Answer, Plan, Question
 from .quote import Priced, Quote, Tag, price_tag
 from .rows.persons import open_persons
 from .rows.predictions import Predictions
-from .rows.row_function import RowPass
 from .rows.sources import RowSource
 from .training.choice import MapChoice, trained
 from .training.plan import MapTraining

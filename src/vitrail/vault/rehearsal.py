@@ -18,6 +18,7 @@ from ..accounting.guarantee import Guarantee
 from ..accounting.neighbours import relation_of
 from ..accounting.releases import Release
 from ..schema import Schema
+from .engines.row_pass import RowPass
 from .public_facts import PublicFacts
 from .questions.bounded_sum import BoundedSum
 from .questions.grouped_sum import LARGEST_PUBLIC_GROUP, GroupedSum
@@ -25,7 +26,6 @@ from .questions.question import Plan, Question, SumPlan
 from .questions.select import Select
 from .rows.persons import open_persons
 from .rows.predictions import Predictions
-from .rows.row_function import RowPass
 
 EXACT_MU = 1e5
 """A price at which noise is too small to matter beside that of any real question."""

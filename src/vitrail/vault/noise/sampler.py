@@ -210,10 +210,11 @@ def bernoulli(rate: float, size: int) -> NDArray[np.bool_]:
     >>> bool(bernoulli(1.0, 5).all()), bool(bernoulli(0.0, 5).any())
     (True, False)
     """
-    return _bernoulli(_checks.number("rate", rate, low=0, high=1), _checked_size(size), os.urandom)
+    return bernoulli_from(os.urandom, _checks.number("rate", rate, low=0, high=1), _checked_size(size))
 
 
-def _bernoulli(rate: float, size: int, random_bytes: RandomBytes) -> NDArray[np.bool_]:
+def bernoulli_from(random_bytes: RandomBytes, rate: float, size: int) -> NDArray[np.bool_]:
+    """The same, from given random bytes (``keyed``)."""
     numerator, denominator = rate.as_integer_ratio()
     threshold, rest = divmod(numerator << 64, denominator)
     if threshold == 1 << 64:

@@ -7,37 +7,29 @@ pair of exchanged rows is rounded, so what the grid adds to ``replace_bound`` co
 persons, 2 C, since the rounding of any number of rows adds up). It is mu-GDP with mu = C/sigma (``question``). Test:
 tests/vault/test_bounded_sum.py, tests/audit.
 
-*Of a Poisson sample* (``rate``), 1/rate times cheaper to compute. Every row is in the sample with probability ``rate``, by
-a draw of its own. Fix the draws of all other rows: with the extra row the output is P (it was drawn) with probability q and
-Q (it was not) with probability 1 - q; without it, Q. The hockey-stick divergences satisfy H(qP + (1-q)Q | Q) <= q H(P | Q)
-and H(Q | qP + (1-q)Q) <= q H(Q | P) by convexity, so at every epsilon they are at most those of the Gaussian pair at
-distance C: the release is C/sigma-GDP, and mixing over the other draws keeps that. (Where rows carry their persons, the
-coin is a person's.) It is charged mu = C/sigma of the
-sampled sum; the smaller divergences have no smaller finite GDP price (both curves share their far tails), so no
-amplification is claimed. With up to k rows of a person, each with a coin of its own, the output is a mixture over which of
-them were drawn, and every part of the mixture is at most k C away: the same convexity gives k C/sigma. Under replace-one
-the old row and the new one share their draw, and the bound is that of the whole sum. The value is scaled by 1/rate, an
-unbiased estimate of the sum over all rows; sigma is scaled with it.
+*Of a Poisson sample* (``rate``), 1/rate times cheaper to compute: charged mu = C/sigma of the sampled sum, without any
+amplification (``rows.sampling`` has the argument). The value is scaled by 1/rate, and sigma with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import _checks
 from ..._types import Floats
 from ...errors import InvalidInput
+from ..engines.row_pass import RowPass, Summation
 from ..noise.sampler import bernoulli
 from ..public_facts import PublicFacts
 from ..rows.block import Arrays, Block, Counted
-from ..rows.row_function import RowFunction, RowPass, of_persons
-from ..rows.sources import RowSource, recut
+from ..rows.predictions import Predictions
+from ..rows.row_function import RowFunction
 from ..sums.grid import FINER_FOR_PERSONS, Grid, sum_on_grid, to_grid
-from .question import RowQuestion, SumPlan, sigma_for
+from ..sums.totals import ExactTotals, Integers
+from .question import RowQuestion, RowSumPlan, sigma_for
 
 REHEARSED_AT_ONCE = 2**22
 """Memberships (draws times rows) that a rehearsal draws in one go."""
@@ -92,8 +84,7 @@ class BoundedSum(RowQuestion):
     def __post_init__(self) -> None:
         what = "a BoundedSum"
         self._check(wholes={"size": 10**8}, positives=("l2_bound",))
-        if self.rate is not None:
-            object.__setattr__(self, "rate", _checks.fraction("rate", self.rate, of=what))
+        self._check_rate()
         if self.replace_bound is not None and not self.l2_bound <= self.replace_bound <= 2 * self.l2_bound:
             raise InvalidInput(
                 f"replace_bound of {what} is {self.replace_bound!r}; it lies between l2_bound = {self.l2_bound} (a "
@@ -110,9 +101,8 @@ class BoundedSum(RowQuestion):
         proven = sensitivity
         if facts.is_exchange and self.replace_bound and not facts.whole_person:
             proven = rows * self.replace_bound
-        n_summed = facts.n_rows_public if self.rate is None else max(1, round(self.rate * facts.n_rows_public))
         finer = FINER_FOR_PERSONS if facts.whole_person else 1.0
-        grid = Grid.choose(self.l2_bound, self.size, sigma_for(proven, mu), n_summed, finer)
+        grid = Grid.choose(self.l2_bound, self.size, sigma_for(proven, mu), self.rows_summed(facts), finer)
         if proven < sensitivity:
             sensitivity = min(sensitivity, proven + 2 * rows * grid.displacement)
         return BoundedSumPlan(
@@ -121,74 +111,49 @@ class BoundedSum(RowQuestion):
 
 
 @dataclass(frozen=True)
-class BoundedSumPlan(SumPlan[BoundedSum]):
+class BoundedSumPlan(RowSumPlan[BoundedSum]):
     """A bounded sum with its noise fixed."""
 
     grid: Grid
 
-    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
-        """Of all rows; or each draw takes a sample of its own, and rows that are not in it are never looked at."""
-        if self.question.rate is not None:
-            if draws > 1 and not rows.facts.whole_person:
-                return self._many_samples(rows, block_rows, draws)
-            rows = replace(rows, source=_Sample(rows.source, rows.facts, self.question.rate))
-            if draws > 1:  # a coin is a person's
-                walks = [exact_sum(rows, self.question.row_function(), self.grid, block_rows) for _ in range(draws)]
-                return np.stack(walks)
-        return exact_sum(rows, self.question.row_function(), self.grid, block_rows)
+    def summation(self) -> Summation:
+        """Rows on the grid."""
+        return Summation(self.question.row_function(), self._reduce, ((self.grid.size,),))
 
-    def _many_samples(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.int64]:
-        """For rehearsals: what a row contributes does not depend on the draw, so all rows are looked at, once."""
-        kept: list[Floats] = [np.empty((0, self.grid.size))]
+    def _reduce(self, arrays: Arrays, counted: Counted) -> list[list[NDArray[np.int64]]]:
+        return [[sum_on_grid(arrays[0], counted, self.grid)]]
 
-        def reduce(arrays: Arrays, counted: Counted) -> Floats:
-            return np.asarray(to_grid(arrays[0], self.grid, counted.among)[counted.valid])
+    def cells_of(self, totals: ExactTotals) -> Integers:
+        """As they are."""
+        return totals.value(0)
 
-        rows.fold(self.question.row_function(), reduce, kept.append, block_rows=block_rows, label="summing")
-        cells = np.concatenate(kept).astype(np.int64)
-        at_once = max(1, REHEARSED_AT_ONCE // max(1, len(cells)))
-        sums = []
-        for start in range(0, draws, at_once):
-            count = min(at_once, draws - start)
-            taken = bernoulli(self.rate, count * len(cells)).reshape(count, len(cells))
-            sums.append(taken.astype(np.int64) @ cells)
-        return np.concatenate(sums)
-
-
-def exact_sum(rows: RowPass, function: RowFunction, grid: Grid, block_rows: int) -> NDArray[np.int64]:
-    """The integer sum of all rows' contributions on the grid."""
-
-    def reduce(arrays: Arrays, counted: Counted) -> NDArray[np.int64]:
-        return sum_on_grid(arrays[0], counted, grid)
-
-    return rows.total(function, reduce, (grid.size,), block_rows=block_rows, label="summing")
+    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> Integers:
+        """As of any sum; many samples of nobody's rows are drawn in one walk."""
+        if self.question.rate is None or draws == 1 or rows.facts.whole_person:
+            return super().exact_cells(rows, block_rows, draws)
+        return rows.totals(_ManySamples(self, draws), block_rows).value(0)
 
 
 @dataclass(frozen=True)
-class _Sample(RowSource):
-    """A Poisson sample of another source, drawn anew at every walk. Its blocks are passing: predictions are not kept."""
+class _ManySamples:
+    """For rehearsals: what a row contributes does not depend on the draw, so all rows are looked at, once."""
 
-    source: RowSource
-    facts: PublicFacts
-    rate: float
-    keeps_order: bool = False
+    plan: BoundedSumPlan
+    draws: int
 
-    def chunks(self, rows: int) -> Iterator[Floats]:
-        """Chunks of exactly ``rows`` rows of the sample."""
-        return recut(self._drawn(max(rows, 4096)), rows)
+    def summation(self) -> Summation:
+        """One sum for each draw."""
+        return Summation(self.plan.question.row_function(), self._reduce, ((self.draws, self.plan.width),))
 
-    def _drawn(self, rows: int) -> Iterator[Floats]:
-        token, entered = np.nan, False  # of the row before: the rows of a person follow each other and share a coin
-        for chunk in self.source.chunks(rows):
-            _, _, tokens = of_persons(chunk, self.facts)
-            if tokens is None or not len(chunk):
-                yield chunk[bernoulli(self.rate, len(chunk))]
-                continue
-            begins = tokens != np.concatenate([[token], tokens[:-1]])
-            coins = np.concatenate([[entered], bernoulli(self.rate, int(begins.sum()))])[np.cumsum(begins)]
-            token, entered = tokens[-1], bool(coins[-1])
-            yield chunk[coins]
+    def _reduce(self, arrays: Arrays, counted: Counted) -> list[list[NDArray[np.int64]]]:
+        cells = to_grid(arrays[0], self.plan.grid, counted.among)[counted.valid].astype(np.int64)
+        sums = np.zeros((self.draws, self.plan.width), dtype=np.int64)
+        at_once = max(1, REHEARSED_AT_ONCE // max(1, len(cells)))
+        for start in range(0, self.draws, at_once):
+            some = sums[start : start + at_once]
+            some += bernoulli(self.plan.rate, len(some) * len(cells)).reshape(len(some), len(cells)).astype(np.int64) @ cells
+        return [[sums]]
 
-    def state(self) -> object:
-        """As of the source."""
-        return self.source.state()
+    def probe(self, facts: PublicFacts, predictions: Predictions) -> int:
+        """Of the question."""
+        return self.plan.probe(facts, predictions)

@@ -25,11 +25,13 @@ from numpy.typing import NDArray
 from ... import _checks
 from ..._types import Floats
 from ...errors import InvalidInput
+from ..engines.row_pass import Summation
 from ..public_facts import PublicFacts
 from ..rows.block import Arrays, Block, Counted
-from ..rows.row_function import RowFunction, RowPass
+from ..rows.row_function import RowFunction
 from ..sums.grid import power_of_two_below
-from .question import RowQuestion, SumPlan, sigma_for
+from ..sums.totals import ExactTotals, Integers
+from .question import RowQuestion, RowSumPlan, sigma_for
 
 MOST_CELLS = 10**7
 CELLS_PER_SIGMA = 16
@@ -49,7 +51,7 @@ class CellCounts(RowQuestion):
         alone. A row with a number that is none of its partition's counts nowhere.
     sizes : tuple of int
         How many cells each partition has.
-    key, label : str, optional
+    key, label, rate : optional
         As for :class:`BoundedSum`.
 
     Examples
@@ -70,6 +72,7 @@ class CellCounts(RowQuestion):
     sizes: tuple[int, ...]
     key: str | None = None
     label: str | None = None
+    rate: float | None = None
 
     def __post_init__(self) -> None:
         self._check(wholes={})
@@ -80,6 +83,7 @@ class CellCounts(RowQuestion):
                 f"{MOST_CELLS} cells"
             )
         object.__setattr__(self, "sizes", sizes)
+        self._check_rate()
 
     @property
     def size(self) -> int:
@@ -97,32 +101,31 @@ class CellCounts(RowQuestion):
         step = min(1.0, max(FINEST_STEP, power_of_two_below(sigma / CELLS_PER_SIGMA)))
         if facts.whole_person:  # shares of one are whole numbers of steps
             step = FINEST_STEP
-        return CellCountsPlan(self, self.size, sensitivity, sigma, step)
+        return CellCountsPlan(self, self.size, sensitivity, sigma, step, rate=self.rate or 1.0)
 
 
 @dataclass(frozen=True)
-class CellCountsPlan(SumPlan[CellCounts]):
+class CellCountsPlan(RowSumPlan[CellCounts]):
     """Cell counts with their noise fixed."""
 
-    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
+    def summation(self) -> Summation:
+        """Ones, or shares of one, in the cells that rows name."""
+        return Summation(self.question.row_function(), self._reduce, ((self.width,),), "counting")
+
+    def _reduce(self, arrays: Arrays, counted: Counted) -> list[list[NDArray[np.int64]]]:
+        cells, sizes, one = arrays[0], np.array(self.question.sizes), round(1 / self.step)
+        with np.errstate(all="ignore"):
+            here = counted.valid & ((cells >= 0) & (cells < sizes)).all(axis=1)  # NaN is neither
+            numbers = np.floor(cells[here]).astype(np.int64) + (np.cumsum(sizes) - sizes)
+        if counted.among is None:
+            return [[np.bincount(numbers.ravel(), minlength=self.width) * one]]
+        shares = np.repeat(one // counted.among[here].astype(np.int64), len(sizes))
+        # float64 adds whole numbers below 2**53 exactly, and a block has far fewer than 2**33 rows
+        return [[np.bincount(numbers.ravel(), weights=shares, minlength=self.width).astype(np.int64)]]
+
+    def cells_of(self, totals: ExactTotals) -> Integers:
         """The counts themselves."""
-        sizes = np.array(self.question.sizes)
-        starts = np.cumsum(sizes) - sizes
-
-        one = round(1 / self.step)
-
-        def reduce(arrays: Arrays, counted: Counted) -> NDArray[np.int64]:
-            cells = arrays[0]
-            with np.errstate(all="ignore"):
-                here = counted.valid & ((cells >= 0) & (cells < sizes)).all(axis=1)  # NaN is neither
-                numbers = np.floor(cells[here]).astype(np.int64) + starts
-            if counted.among is None:
-                return np.bincount(numbers.ravel(), minlength=self.width) * one
-            shares = np.repeat(one // counted.among[here].astype(np.int64), len(sizes))
-            # float64 adds whole numbers below 2**53 exactly, and a block has far fewer than 2**33 rows
-            return np.bincount(numbers.ravel(), weights=shares, minlength=self.width).astype(np.int64)
-
-        return rows.total(self.question.row_function(), reduce, (self.width,), block_rows=block_rows, label="counting")
+        return totals.value(0)
 
 
 def root_up(square: int) -> float:

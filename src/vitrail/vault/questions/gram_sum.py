@@ -27,13 +27,15 @@ from numpy.typing import NDArray
 from ... import _checks
 from ..._types import Floats
 from ...errors import InvalidInput
+from ..engines.row_pass import Summation
 from ..public_facts import PublicFacts
 from ..rows.block import Block
 from ..rows.predictions import Predictions
-from ..rows.row_function import RowFunction, RowPass
+from ..rows.row_function import RowFunction
 from ..sums.gram_products import DirectProducts, SharedProduct
 from ..sums.grid import coarse_step, rounded_to
-from .question import Answer, RowQuestion, SumPlan, sigma_for
+from ..sums.totals import ExactTotals, Integers, narrowed
+from .question import Answer, RowQuestion, RowSumPlan, sigma_for
 
 SHARED_FROM_QUERIES = 8
 """From how many queries on one shared product is faster than one Gram product each."""
@@ -67,7 +69,7 @@ class GramSum(RowQuestion):
         Number of queries when only ``row_weights`` tells them apart.
     joint_bound : float, optional
         Bound on a row's contribution to all queries together; default sqrt(queries) * l2_bound.
-    key, label : str, optional
+    key, label, rate : optional
         As for :class:`BoundedSum`.
 
     Examples
@@ -96,6 +98,7 @@ class GramSum(RowQuestion):
     joint_bound: float = math.inf
     key: str | None = None
     label: str | None = None
+    rate: float | None = None
 
     def __post_init__(self) -> None:
         functions = [name for name in ("weight", "row_weights") if getattr(self, name) is not None]
@@ -109,6 +112,7 @@ class GramSum(RowQuestion):
         joint = whole if self.joint_bound == math.inf else _checks.positive("joint_bound", self.joint_bound, of="a GramSum")
         object.__setattr__(self, "joint_bound", min(joint, whole))
         object.__setattr__(self, "l2_bound", min(self.l2_bound, joint))
+        self._check_rate()
 
     def _check_centres(self, queries: int) -> int:
         centres = np.array(self.centres, dtype=np.float64, ndmin=2)
@@ -151,7 +155,7 @@ class GramSum(RowQuestion):
         sensitivity = facts.farthest(self.joint_bound) + rounding
         products = SharedProduct(self) if self.queries >= SHARED_FROM_QUERIES else DirectProducts(self)
         width = self.queries * (self.size * (self.size + 1) // 2 + (self.size if self.cross else 0))
-        return GramSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step, products)
+        return GramSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step, products, rate=self.rate or 1.0)
 
     def _probe_weight(self) -> None:
         if self.weight is None:
@@ -182,7 +186,7 @@ class GramSum(RowQuestion):
 
 
 @dataclass(frozen=True)
-class GramSumPlan(SumPlan[GramSum]):
+class GramSumPlan(RowSumPlan[GramSum]):
     """A Gram sum with its noise fixed."""
 
     products: DirectProducts | SharedProduct
@@ -200,27 +204,29 @@ class GramSumPlan(SumPlan[GramSum]):
     @property
     def stds(self) -> Floats:
         """One sigma on the diagonal and the cross terms, sigma/sqrt 2 off the diagonal."""
-        return np.tile(self._sigma_pattern(), self.question.queries)
+        return self._stds_of_sum() / self.rate
 
     @property
     def cell_sigmas(self) -> Floats:
-        """The same in cells."""
-        return self.stds / self.step
+        """The same, of the sum, in cells."""
+        return self._stds_of_sum() / self.step
 
-    def _sigma_pattern(self) -> Floats:
-        first, second = np.triu_indices(self.question.size)
-        off_diagonal = math.nextafter(self.sigma / math.sqrt(2), math.inf)
-        gram = np.where(first == second, self.sigma, off_diagonal)
-        return np.concatenate((gram, np.full(self.query_width - len(gram), self.sigma)))
+    def _stds_of_sum(self) -> Floats:
+        sigma, (first, second) = self.sigma_of_sum, np.triu_indices(self.question.size)
+        gram = np.where(first == second, sigma, math.nextafter(sigma / math.sqrt(2), math.inf))
+        return np.tile(np.concatenate((gram, np.full(self.query_width - len(gram), sigma))), self.question.queries)
 
-    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
-        """The exact sums, flat, rounded to the coarse grid."""
-        totals = self.products.totals(rows, block_rows)
-        cells = np.empty(totals.shape, dtype=np.int64)
-        cells[:, : self.pairs] = rounded_to(self.step, totals[:, : self.pairs], self.products.gram_cell)
+    def summation(self) -> Summation:
+        """By one product for all queries, or one each."""
+        return self.products.summation()
+
+    def cells_of(self, totals: ExactTotals) -> Integers:
+        """The exact sums, rounded to the coarse grid."""
+        sums, pairs, products = self.products.sums(totals), self.pairs, self.products
+        cells = [rounded_to(self.step, sums[:, :pairs], products.gram_cell)]
         if self.question.cross:
-            cells[:, self.pairs :] = rounded_to(self.step, totals[:, self.pairs :], self.products.cross_cell)
-        return cells.reshape(-1)
+            cells.append(rounded_to(self.step, sums[:, pairs:], products.cross_cell))
+        return narrowed(np.concatenate(cells, axis=1).reshape(-1))
 
     def shape(self, flat: Floats) -> Answer:
         """Symmetric matrices, (size, size) for one query and (queries, size, size) for more."""

@@ -49,11 +49,12 @@ from ...errors import ImpureFunction, InvalidInput, VitrailError
 from ...model import Model
 from ...nothing_escapes import attempt, hushed, stop_if_interrupted
 from ...progress import progress
+from ..engines.row_pass import RowPass
 from ..noise.sampler import uniform_below
 from ..public_facts import PublicFacts
 from ..rows.block import Block
 from ..rows.predictions import Predictions
-from ..rows.row_function import RowPass, gathered
+from ..rows.row_function import gathered
 from ..sums.grid import power_of_two_below
 from .group_worker import GroupCall, GroupServer
 from .question import Answer, Question, SumPlan, sigma_for

@@ -26,25 +26,26 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import _checks
 from ..._types import Floats
 from ...errors import InvalidInput
+from ..engines.row_pass import Summation
 from ..public_facts import PublicFacts
 from ..rows.block import Arrays, Block, Counted
-from ..rows.row_function import RowFunction, RowPass
+from ..rows.row_function import RowFunction
 from ..sums.grid import (
     FLOAT_SLACK,
     Grid,
+    InPieces,
     coarse_step,
-    exact_products,
     power_of_two_below,
     rounded_to,
     squared_norms,
     to_grid,
 )
-from .question import Answer, RowQuestion, SumPlan, sigma_for
+from ..sums.totals import ExactTotals, Integers, narrowed
+from .question import Answer, RowQuestion, RowSumPlan, sigma_for
 
 CELL_BITS = 20
 EXACT_ROWS = 2**12
@@ -65,7 +66,7 @@ class ProductSum(RowQuestion):
         Longer vectors are clipped to these norms; 1 if not given.
     l2_bound : float, optional
         Bound on a row's norm over all blocks; the largest that the vectors' bounds allow if not given.
-    key, label : str, optional
+    key, label, rate : optional
         As for :class:`BoundedSum`.
 
     Examples
@@ -93,6 +94,7 @@ class ProductSum(RowQuestion):
     l2_bound: float = math.inf
     key: str | None = None
     label: str | None = None
+    rate: float | None = None
 
     def __post_init__(self) -> None:
         what = "a ProductSum"
@@ -110,6 +112,7 @@ class ProductSum(RowQuestion):
         whole = math.sqrt(sum((a * r) ** 2 for a, r in zip(self.left_bounds, self.right_bounds, strict=True)))
         wanted = math.inf if self.l2_bound == math.inf else _checks.positive("l2_bound", self.l2_bound, of=what)
         object.__setattr__(self, "l2_bound", min(whole * (1 + 1e-12), wanted))
+        self._check_rate()
 
     def row_function(self) -> RowFunction:
         """``fn``, with the shapes it must return."""
@@ -121,11 +124,11 @@ class ProductSum(RowQuestion):
         width = sum(a * r for a, r in zip(self.lefts, self.rights, strict=True))
         step, rounding = coarse_step(self.l2_bound, width)
         sensitivity = facts.farthest(self.l2_bound) + rounding
-        return ProductSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step)
+        return ProductSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step, rate=self.rate or 1.0)
 
 
 @dataclass(frozen=True)
-class ProductSumPlan(SumPlan[ProductSum]):
+class ProductSumPlan(RowSumPlan[ProductSum]):
     """A product sum with its noise fixed."""
 
     @cached_property
@@ -138,15 +141,18 @@ class ProductSumPlan(SumPlan[ProductSum]):
         lefts = map(grid, self.question.left_bounds, self.question.lefts)
         return tuple(zip(lefts, map(grid, self.question.right_bounds, self.question.rights), strict=True))
 
-    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
-        """The exact sums, flat, rounded to the coarse grid."""
-        question, shapes = self.question, zip(self.question.lefts, self.question.rights, strict=True)
-        totals = exact_products(rows, question.row_function(), self._products, shapes, block_rows, EXACT_ROWS)
+    def summation(self) -> Summation:
+        """One product for each block."""
+        shapes = tuple(zip(self.question.lefts, self.question.rights, strict=True))
+        return Summation(self.question.row_function(), InPieces(self._products, EXACT_ROWS), shapes)
+
+    def cells_of(self, totals: ExactTotals) -> Integers:
+        """The exact sums, rounded to the coarse grid."""
         cells = [
-            rounded_to(self.step, total, left.step * right.step).reshape(-1)
-            for total, (left, right) in zip(totals, self.grids, strict=True)
+            rounded_to(self.step, totals.exact(index), left.step * right.step).reshape(-1)
+            for index, (left, right) in enumerate(self.grids)
         ]
-        return np.concatenate(cells)
+        return narrowed(np.concatenate(cells))
 
     def _products(self, arrays: Arrays, counted: Counted) -> list[Floats]:
         """One exact product per block, for at most EXACT_ROWS rows."""

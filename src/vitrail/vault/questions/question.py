@@ -24,10 +24,12 @@ from ... import _checks
 from ..._types import Floats
 from ...accounting import Event, GaussianSum, JsonValue
 from ...errors import InvalidInput
+from ..engines.row_pass import RowPass, Summation
 from ..noise.sampler import LARGEST_SIGMA_GRID, rounded_gaussian
 from ..public_facts import PublicFacts
 from ..rows.predictions import Predictions
-from ..rows.row_function import RowFunction, RowPass, probe
+from ..rows.row_function import RowFunction, probe
+from ..sums.totals import ExactTotals, Integers
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,12 @@ class Question(ABC):
 
     def describe(self) -> dict[str, JsonValue]:
         """The public parameters, for the ledger and for the key of a stored release; arrays by their digest."""
-        return {"question": self.kind, **{name: plain(getattr(self, name)) for name in self.described}}
+        return {"question": self.kind, **{name: plain(getattr(self, name)) for name in self.described}, **self._sampled()}
+
+    def _sampled(self) -> dict[str, JsonValue]:
+        """The sampling rate, where there is one: a question without is known as it was before questions had any."""
+        rate = getattr(self, "rate", None)
+        return {} if rate is None else {"rate": rate}
 
     def _check(
         self, *, functions: Iterable[str] = ("fn",), wholes: Mapping[str, int], positives: Iterable[str] = ()
@@ -103,7 +110,21 @@ class Question(ABC):
 
 
 class RowQuestion(Question):
-    """A question whose functions look at one row at a time."""
+    """A question whose functions look at one row at a time: at every row, or at those of a random sample.
+
+    ``rate``: each row is in the sample with this probability (``rows.sampling``), in (0, 1]; None for all rows. The answer
+    is the sample's, divided by it.
+    """
+
+    rate: float | None
+
+    def _check_rate(self) -> None:
+        if self.rate is not None:
+            object.__setattr__(self, "rate", _checks.fraction("rate", self.rate, of=f"a {type(self).__name__}"))
+
+    def rows_summed(self, facts: PublicFacts) -> int:
+        """About how many rows are summed, by the declared count."""
+        return facts.n_rows_public if self.rate is None else max(1, round(self.rate * facts.n_rows_public))
 
     @abstractmethod
     def row_function(self) -> RowFunction:
@@ -163,15 +184,43 @@ class SumPlan(ABC, Generic[AnyQuestion]):
         """Exact integer sums plus rounded noise, which is drawn first."""
         noise = draw_noise(self.cell_sigmas, draws, self.width)
         cells = self.exact_cells(rows, block_rows, draws) + noise
-        return np.asarray(cells * np.float64(self.step / self.rate))
+        return np.asarray(cells, dtype=np.float64) * np.float64(self.step / self.rate)
 
     @abstractmethod
-    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
+    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> Integers:
         """The exact sums in cells, (draws, width), or (width,) where all draws share them. Never leaves the vault."""
 
     def shape(self, flat: Floats) -> Answer:
         """As it is."""
         return Answer(flat)
+
+
+AnyRowQuestion = TypeVar("AnyRowQuestion", bound=RowQuestion)
+
+
+@dataclass(frozen=True)
+class RowSumPlan(SumPlan[AnyRowQuestion]):
+    """A noisy sum of what single rows say: it merges, whoever walks over which rows (``engines``)."""
+
+    @abstractmethod
+    def summation(self) -> Summation:
+        """What is added up."""
+
+    @abstractmethod
+    def cells_of(self, totals: ExactTotals) -> Integers:
+        """The sums in cells, flat."""
+
+    def probe(self, facts: PublicFacts, predictions: Predictions) -> int:
+        """Of the question."""
+        return self.question.probe(facts, predictions)
+
+    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> Integers:
+        """Of all rows; or each draw takes a sample of its own, and rows that are not in it are never looked at."""
+        walks = draws if self.question.rate is not None else 1
+        cells: list[Integers] = [
+            self.cells_of(rows.sampled(self.question.rate).totals(self, block_rows)) for _ in range(walks)
+        ]
+        return cells[0] if walks == 1 else np.asarray(np.array(cells))
 
 
 def draw_noise(sigmas: float | Floats, draws: int, width: int) -> NDArray[np.int64]:

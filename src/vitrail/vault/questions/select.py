@@ -25,10 +25,12 @@ from numpy.typing import NDArray
 
 from ..._types import Floats
 from ...accounting import Selection, bounded_range_epsilon_of
+from ..engines.row_pass import RowPass, Summation
 from ..noise.sampler import random_integer_below
 from ..public_facts import PublicFacts
 from ..rows.block import Arrays, Block, Counted
-from ..rows.row_function import RowFunction, RowPass
+from ..rows.predictions import Predictions
+from ..rows.row_function import RowFunction
 from ..sums.grid import Grid, power_of_two_below, to_grid
 from .question import Answer, RowQuestion
 
@@ -49,8 +51,8 @@ class Select(RowQuestion):
         How many there are. The released value is the index of the chosen one.
     bound : float
         Every number is clipped to [-bound, bound].
-    key, label : str, optional
-        As for :class:`BoundedSum`.
+    key, label, rate : optional
+        As for :class:`BoundedSum`; the scores of a sample are that much lower, and the choice is that much noisier.
 
     Examples
     --------
@@ -70,9 +72,11 @@ class Select(RowQuestion):
     bound: float
     key: str | None = None
     label: str | None = None
+    rate: float | None = None
 
     def __post_init__(self) -> None:
         self._check(wholes={"candidates": 10**6}, positives=("bound",))
+        self._check_rate()
 
     def row_function(self) -> RowFunction:
         """``fn``, with the shape it must return."""
@@ -109,18 +113,23 @@ class SelectPlan:
 
     def scores(self, rows: RowPass, block_rows: int) -> list[int]:
         """The exact score of every candidate, in cells. Never leaves the vault."""
-        question = self.question
-        grid = Grid(question.bound, self.step, 1)
+        totals = rows.sampled(self.question.rate).totals(self, block_rows)
+        return [int(score) for score in totals.exact(0)]
 
-        def reduce(arrays: Arrays, counted: Counted) -> NDArray[np.int64]:
-            cells = to_grid(arrays[0].reshape(-1, 1), grid).reshape(-1, question.candidates)
-            if counted.among is not None:  # of whole numbers below 2**53: the quotient never rounds up to the next
-                cells = np.trunc(cells / counted.among[:, None])
-            return np.asarray(cells[counted.valid].sum(axis=0).astype(np.int64))
+    def summation(self) -> Summation:
+        """Scores of single rows on the grid."""
+        return Summation(self.question.row_function(), self._reduce, ((self.question.candidates,),), "scoring")
 
-        shape = (question.candidates,)
-        totals = rows.total(question.row_function(), reduce, shape, block_rows=block_rows, label="scoring")
-        return [int(total) for total in totals]
+    def _reduce(self, arrays: Arrays, counted: Counted) -> list[list[Floats]]:
+        grid = Grid(self.question.bound, self.step, 1)
+        cells = to_grid(arrays[0].reshape(-1, 1), grid).reshape(-1, self.question.candidates)
+        if counted.among is not None:  # of whole numbers below 2**53: the quotient never rounds up to the next
+            cells = np.trunc(cells / counted.among[:, None])
+        return [[np.asarray(cells[counted.valid].sum(axis=0))]]
+
+    def probe(self, facts: PublicFacts, predictions: Predictions) -> int:
+        """Of the question."""
+        return self.question.probe(facts, predictions)
 
     def shape(self, flat: Floats) -> Answer:
         """The index of the chosen candidate, in an array of one."""

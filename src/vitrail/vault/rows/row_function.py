@@ -11,17 +11,14 @@ everybody else's contribution and no bound on a single row would bound the sum. 
   even give the same answer twice is refused. What the probe cannot show is a stated assumption: the owner approves
   what runs on rows.
 
-``RowPass`` is one walk over the private rows, in blocks of constant shape, in one thread or several.
+What walks over private rows with them is in ``engines``.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +26,9 @@ from numpy.typing import NDArray
 from ..._types import Floats
 from ...errors import ImpureFunction, InvalidInput, VitrailError
 from ...model import Model, is_row_wise
-from ...nothing_escapes import attempt, hushed, stop_if_interrupted
-from ...progress import progress
-from ..public_facts import PublicFacts, padded
-from .block import Arrays, Block, Counted, among_fillers, salvaged
+from ...nothing_escapes import attempt
+from ..public_facts import PublicFacts
+from .block import Arrays, Block, among_fillers, salvaged
 from .predictions import Predictions
 from .sources import RowSource
 
@@ -165,70 +161,6 @@ def probe(function: RowFunction, facts: PublicFacts, predictions: Predictions) -
     return 1
 
 
-Job = TypeVar("Job")
-Partial = TypeVar("Partial")
-Reduce = Callable[[Arrays, Counted], Partial]
-Whole = NDArray[np.int64]
-_Job = tuple[int | None, Floats, Counted]
-
-
-@dataclass(frozen=True)
-class RowPass:
-    """The rows of one dataset, ready to be summed over. Lives inside the vault only."""
-
-    source: RowSource
-    facts: PublicFacts
-    predictions: Predictions
-
-    def fold(
-        self,
-        function: RowFunction,
-        reduce: Reduce[Partial],
-        add: Callable[[Partial], object],
-        *,
-        block_rows: int,
-        label: str,
-    ) -> None:
-        """Evaluate ``function`` on every block, reduce each result to a partial, and ``add`` the partials in order.
-
-        ``reduce`` may run in several threads; ``add`` runs in one. Partials are exact integers, so their order is of no
-        consequence.
-        """
-
-        def work(job: _Job) -> Partial:
-            index, raw, counted = job
-            arrays = evaluate(function, raw, self.facts, self.predictions, index)
-            with np.errstate(all="ignore"):
-                return reduce(arrays, counted)
-
-        def walk() -> None:
-            threads = self.facts.threads
-            self.predictions.follow(self.source.state())
-            with progress(label, self.facts.n_rows_public) as advance:
-                for partial in in_order(work, self._jobs(block_rows), threads, ahead=2 * threads):
-                    add(partial)
-                    advance(block_rows)
-                    stop_if_interrupted()
-
-        hushed(walk)
-
-    def total(
-        self, function: RowFunction, reduce: Reduce[Whole], shape: tuple[int, ...], *, block_rows: int, label: str
-    ) -> Whole:
-        """The sum of all partials, of one shape."""
-        total = np.zeros(shape, dtype=np.int64)
-        self.fold(function, reduce, total.__iadd__, block_rows=block_rows, label=label)
-        return total
-
-    def _jobs(self, block_rows: int) -> Iterator[_Job]:
-        for index, chunk in enumerate(self.source.chunks(block_rows)):
-            own, among, _ = of_persons(chunk, self.facts)
-            raw, valid = padded(own, self.facts, block_rows)
-            if among is not None:
-                among = np.pad(among, (0, block_rows - len(among)), constant_values=1.0)
-            yield index if self.source.keeps_order else None, raw, Counted(valid, among)
-
-
 def of_persons(chunk: Floats, facts: PublicFacts) -> tuple[Floats, Floats | None, Floats | None]:
     """A chunk's own columns; and where rows carry their persons, how many rows each one's person has, and the tokens."""
     width = facts.schema.n_columns
@@ -259,21 +191,3 @@ def gathered(source: RowSource, facts: PublicFacts) -> tuple[Floats, NDArray[np.
         return everything, None
     begins = np.concatenate([np.ones(min(1, len(everything)), dtype=np.bool_), np.diff(persons_of_rows) != 0])
     return everything, np.flatnonzero(begins)
-
-
-def in_order(work: Callable[[Job], Partial], jobs: Iterator[Job], threads: int, ahead: int) -> Iterator[Partial]:
-    """What ``work`` makes of every job, one after the other; in several threads, at most ``ahead`` jobs ahead."""
-    if threads == 1:
-        yield from map(work, jobs)
-        return
-    pool = ThreadPoolExecutor(threads)
-    try:
-        running: deque[Future[Partial]] = deque()
-        for job in jobs:  # a short queue: memory stays bounded however many blocks there are
-            running.append(pool.submit(work, job))
-            if len(running) >= ahead:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
-    finally:  # also when the user interrupts: no block is begun after that
-        pool.shutdown(cancel_futures=True)

@@ -41,6 +41,19 @@ class RowSource:
         """Raw matrices of exactly ``rows`` rows; only the last may be shorter."""
         raise NotImplementedError
 
+    @property
+    def base(self) -> RowSource:
+        """Where the rows lie: of a part or a sample of other rows, those rows."""
+        return self
+
+    def over(self, base: RowSource, share: int) -> RowSource:
+        """The same part or sample of some of the rows alone; ``share`` is the number of this share of the walk."""
+        return base
+
+    def shares(self, count: int) -> list[RowSource]:
+        """The rows in about ``count`` shares, together all of them, for walks side by side; none where it cannot be told."""
+        return []
+
     def state(self) -> object:
         """What is different after somebody has written to the rows; rows in memory are nobody else's."""
         return ()

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,9 +42,10 @@ from numpy.typing import NDArray
 from ..._types import Bools, Floats
 from ...errors import InvalidInput
 from ...nothing_escapes import attempt
+from ..engines.row_pass import Summation
 from ..rows.block import Arrays, Counted, among_fillers, salvaged
-from ..rows.row_function import RowPass
-from .grid import FLOAT_SLACK, Grid, clip_rows, exact_products, power_of_two_below, squared_norms, to_grid
+from .grid import FLOAT_SLACK, Grid, InPieces, clip_rows, power_of_two_below, squared_norms, to_grid
+from .totals import ExactTotals
 
 if TYPE_CHECKING:
     from ..questions.gram_sum import GramSum
@@ -84,19 +85,23 @@ class SharedProduct:
         # What rounding the products may add to the norm of a contribution with w = 1.
         self.rounding = self.u_scale * self.y_scale * 2.0 ** -(UNIT_BITS + 1) * math.sqrt(n * n + n) / FLOAT_SLACK
 
-    def totals(self, rows: RowPass, block_rows: int) -> NDArray[np.object_]:
+    @cached_property
+    def _centres(self) -> Floats:
+        if self.question.centres is None:
+            return np.zeros((1, self.question.size))
+        return np.asarray(to_grid(self.question.centres, self.unit_grid))
+
+    def summation(self) -> Summation:
+        """Weights of all queries times the columns V."""
+        shapes = ((self.question.queries, self.n_columns),)
+        return Summation(self.question.row_function(), InPieces(self._products, SHARED_ROWS), shapes)
+
+    def sums(self, totals: ExactTotals) -> NDArray[np.object_]:
         """Exact sums, (queries, pairs [+ size])."""
-        question = self.question
-        centres = np.zeros((1, question.size))
-        if question.centres is not None:
-            centres = np.asarray(to_grid(question.centres, self.unit_grid))
+        shape = self.question.queries, self.question.size
+        return self._around(totals.exact(0), np.broadcast_to(self._centres, shape).astype(np.int64).astype(np.object_))
 
-        shapes, products = [(question.queries, self.n_columns)], partial(self._products, centres)
-        (total,) = exact_products(rows, question.row_function(), products, shapes, block_rows, SHARED_ROWS)
-        whole_centres = np.broadcast_to(centres, (question.queries, question.size)).astype(np.int64).astype(np.object_)
-        return self._around(total, whole_centres)
-
-    def _products(self, centres: Floats, arrays: Arrays, counted: Counted) -> list[Floats]:
+    def _products(self, arrays: Arrays, counted: Counted) -> list[Floats]:
         u, y, row_weights = arrays
         usable = counted.valid & ~np.isnan(y[:, 0])
         if not np.isfinite(u.sum()):  # cheap to rule out; a row that is not finite counts zero
@@ -106,7 +111,7 @@ class SharedProduct:
         if self.question.cross:
             most = math.floor(self.question.y_bound / self.y_scale * 2.0**UNIT_BITS)
             y_cells = np.clip(np.rint(np.where(usable, y[:, 0], 0.0) / self.y_scale * 2.0**UNIT_BITS), -most, most)
-        squares = squared_distances(u_cells, centres)
+        squares = squared_distances(u_cells, self._centres)
         weights = np.empty((len(u), self.question.queries))
         for some in _pieces(len(u), self.question.queries):
             weights[some] = self._integer_weights(
@@ -218,12 +223,15 @@ class DirectProducts:
                 "and the answer up"
             )
 
-    def totals(self, rows: RowPass, block_rows: int) -> NDArray[np.object_]:
-        """Exact sums, (queries, pairs [+ size])."""
+    def summation(self) -> Summation:
+        """One product for each query."""
         question = self.question
-        right = question.size + (1 if question.cross else 0)
-        shapes = [(question.queries, right, question.size)]
-        (exact,) = exact_products(rows, question.row_function(), self._products, shapes, block_rows, DIRECT_ROWS)
+        shapes = ((question.queries, question.size + (1 if question.cross else 0), question.size),)
+        return Summation(question.row_function(), InPieces(self._products, DIRECT_ROWS), shapes)
+
+    def sums(self, totals: ExactTotals) -> NDArray[np.object_]:
+        """Exact sums, (queries, pairs [+ size])."""
+        question, exact = self.question, totals.exact(0)
         first, second = np.triu_indices(question.size)
         gram = exact[:, first, second]
         return gram if not question.cross else np.concatenate((gram, exact[:, question.size, :]), axis=1)

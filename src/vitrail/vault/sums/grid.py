@@ -18,7 +18,7 @@ sigma/10.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from ..._types import Bools, Floats
 from ..rows.block import Arrays, Counted
-from ..rows.row_function import RowFunction, RowPass
 
 FLOAT_SLACK = 1 - 2.0**-40
 """Taken off every bound that is computed in floats, a thousand times their rounding error."""
@@ -195,64 +194,26 @@ def sum_on_grid(contributions: Floats, counted: Counted, grid: Grid) -> NDArray[
 
 
 Products = Callable[[Arrays, Counted], list[Floats]]
-_ADDS_THAT_FIT = 2**9  # 2**53 * 2**9 < 2**63
 
 
-@dataclass
-class ExactTotal:
-    """Adds float64 arrays of integers below 2**53: in int64 for a while, in Python integers in the long run."""
+@dataclass(frozen=True)
+class InPieces:
+    """What a block adds, by products that are exact for at most ``most_rows`` rows."""
 
-    shape: tuple[int, ...]
+    products: Products
+    most_rows: int
 
-    def __post_init__(self) -> None:
-        self._recent = np.zeros(self.shape, dtype=np.int64)
-        self._settled = np.zeros(self.shape, dtype=np.object_)
-        self._added = 0
-
-    def add(self, block: Floats) -> None:
-        """Add one array."""
-        self._recent += block.astype(np.int64)
-        self._added += 1
-        if self._added == _ADDS_THAT_FIT:
-            self.value()
-
-    def value(self) -> NDArray[np.object_]:
-        """The exact sum, as Python integers."""
-        self._settled = self._settled + self._recent.astype(np.object_)
-        self._recent[...] = 0
-        self._added = 0
-        return self._settled
+    def __call__(self, arrays: Arrays, counted: Counted) -> Iterator[list[Floats]]:
+        """One list of products for each piece of the block."""
+        for start in range(0, len(counted.valid), self.most_rows):
+            piece = slice(start, start + self.most_rows)
+            yield self.products(tuple(array[piece] for array in arrays), counted[piece])
 
 
-def exact_products(
-    rows: RowPass,
-    function: RowFunction,
-    products: Products,
-    shapes: Iterable[tuple[int, ...]],
-    block_rows: int,
-    most_rows: int,
-) -> list[NDArray[np.object_]]:
-    """The sums over all rows of ``products``, each exact for at most ``most_rows`` rows, as Python integers."""
-    totals = [ExactTotal(shape) for shape in shapes]
-
-    def reduce(arrays: Arrays, counted: Counted) -> list[list[Floats]]:
-        pieces = [slice(start, start + most_rows) for start in range(0, len(counted.valid), most_rows)]
-        return [products(tuple(array[piece] for array in arrays), counted[piece]) for piece in pieces]
-
-    def add(partial: list[list[Floats]]) -> None:
-        for piece in partial:
-            for total, product in zip(totals, piece, strict=True):
-                total.add(product)
-
-    rows.fold(function, reduce, add, block_rows=block_rows, label="summing")
-    return [total.value() for total in totals]
-
-
-def rounded_to(step: float, fine: NDArray[np.object_], cell: float) -> NDArray[np.int64]:
+def rounded_to(step: float, fine: NDArray[np.object_], cell: float) -> NDArray[np.object_]:
     """Integers counted in ``cell``, rounded to the nearest multiple of ``step``; both are powers of two."""
     shift = round(math.log2(step / cell))
-    coarse = (fine + (1 << (shift - 1))) >> shift if shift > 0 else fine << -shift
-    return np.asarray(coarse.astype(np.int64))
+    return np.asarray((fine + (1 << (shift - 1))) >> shift if shift > 0 else fine << -shift)
 
 
 def coarse_step(l2_bound: float, numbers: int) -> tuple[float, float]:

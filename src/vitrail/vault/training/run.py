@@ -52,9 +52,10 @@ from numpy.typing import NDArray
 
 from ..._types import Floats
 from ...errors import InvalidInput
+from ..engines.row_pass import in_order
 from ..noise.sampler import bernoulli, rounded_gaussian, rounded_gaussian_from, uniform_below
 from ..public_facts import PublicFacts
-from ..rows.row_function import gathered, in_order
+from ..rows.row_function import gathered
 from ..rows.sources import RowSource
 from .map_gradients import clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
 from .plan import MapTraining

@@ -1,0 +1,1 @@
+"""Who walks over private rows: this process, a pool of processes on this machine, or Spark."""
