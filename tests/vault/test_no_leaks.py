@@ -14,7 +14,7 @@ import vitrail as vt
 from exact_sums import exact_sum
 from vitrail.errors import BudgetExceeded, InvalidInput, VitrailError
 from vitrail.ledger import open_ledger
-from vitrail.vault.rows import row_function as row_pass
+from vitrail.vault.engines import row_pass
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 100), "city": vt.Categorical(["Aix", "Bonn"]), "income": vt.Numeric(0, 10)})
 SECRET = 61.0625  # in no public number

@@ -88,6 +88,19 @@ def digest_of(fields: dict[str, JsonValue]) -> str:
     return hashlib.sha256(json.dumps(fields, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
+def identity_of(facts: PublicFacts, dataset: str, version: str, part: Part | None) -> dict[str, JsonValue]:
+    """What makes these rows other rows than another dataset's, or another part's."""
+    about: dict[str, JsonValue] = {
+        "dataset": dataset,
+        "version": version,
+        "schema": facts.schema.digest(),
+        "target": facts.target,
+        "n_rows_public": facts.n_rows_public,
+        "neighbours": facts.neighbours if facts.person is None else [facts.neighbours, facts.person],
+    }
+    return about if part is None else {**about, "part": part.to_json()}
+
+
 READ_AT_ONCE = 4096
 _NAN_BITS = np.uint64(0x7FF8000000000000)
 _STEP = np.uint64(0x9E3779B97F4A7C15)

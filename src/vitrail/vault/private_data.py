@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from dataclasses import replace
 from types import MappingProxyType
 from typing import NoReturn, overload
@@ -17,14 +18,13 @@ from ..ledger.high_water import check_other_budgets
 from ..nothing_escapes import answering, opening, stop_if_interrupted
 from ..progress import progress
 from ..schema import Categorical, Schema
+from .engines.choice import open_with_engine
 from .engines.row_pass import RowPass
-from .parts import PartRows, digest_of, partition
+from .parts import PartRows, digest_of, identity_of, partition
 from .public_facts import checked_facts
 from .questions.question import Answer, Plan, Question
 from .quote import Priced, Quote, Tag, price_tag
-from .rows.persons import open_persons
 from .rows.predictions import Predictions
-from .rows.sources import RowSource
 from .training.choice import MapChoice, trained
 from .training.plan import MapTraining
 from .training.run import check_device, training_rows
@@ -74,6 +74,8 @@ class PrivateData:
         How many rows a function on rows is shown at a time.
     threads : int
         How many blocks are worked on at once. Sums are the same for any number.
+    workers : int
+        How many processes walk over the rows, each over a share of them. Sums are the same for any number.
 
     Examples
     --------
@@ -92,6 +94,7 @@ class PrivateData:
         "__account",
         "__analyst",
         "__delta",
+        "__engine",
         "__facts",
         "__ledger",
         "__name",
@@ -99,6 +102,7 @@ class PrivateData:
         "__predictions",
         "__rows",
         "__version",
+        "__weakref__",
     )
 
     def __init__(
@@ -119,6 +123,7 @@ class PrivateData:
         version: str = "1",
         block_rows: int | None = None,
         threads: int = 1,
+        workers: int = 1,
     ) -> None:
         if not isinstance(budget, Budget):
             raise InvalidInput(f"budget is {budget!r}; declare one: vt.Budget(epsilon=1.0, delta=1e-6)")
@@ -129,7 +134,10 @@ class PrivateData:
             warnings.warn(f"{name}: {why}.", stacklevel=2)
         self.__name, self.__analyst, self.__version = name, analyst, version
         self.__part: Part | None = None
-        self.__rows: RowSource = opening(lambda: open_persons(rows, schema, person))
+        count = _checks.whole("workers", workers, most=256, of="a PrivateData")
+        self.__rows, self.__engine = opening(lambda: open_with_engine(rows, schema, person, count))
+        if self.__engine is not None:
+            weakref.finalize(self, self.__engine.close)
         self.__predictions = Predictions(self.__facts)
         check_other_budgets(ledger, account, name, self.__rows.place)
         self.__ledger = open_ledger(ledger)  # type: ignore[arg-type]
@@ -235,7 +243,7 @@ class PrivateData:
         made.__name = f"{self.__name}, {part}"
         made.__analyst, made.__version, made.__part = self.__analyst, self.__version, part
         made.__rows = PartRows(self.__rows, self.schema.n_columns, name=part.name, index=part.index, count=part.count)
-        made.__predictions = Predictions(made.__facts)
+        made.__predictions, made.__engine = Predictions(made.__facts), self.__engine
         made.__ledger, made.__account, made.__delta = self.__ledger, self.__account, self.__delta
         return made
 
@@ -355,11 +363,13 @@ class PrivateData:
     ) -> Release:
         self.__predictions.begin()
         block_rows = question.probe(self.__facts, self.__predictions)
+        if self.__engine is not None and not self.__is_stored(key):
+            block_rows = self.__engine.prepare(plan, self.__facts, block_rows)
         described = {"dataset": self.__name, **question.describe(), **({"label": label} if label else {})}
         charge = self.__charge(plan.event, described, key, reservation, booked)
         if isinstance(charge, Replay):
             return Release.from_bytes(charge.release, replayed=True)
-        rows = RowPass(self.__rows, self.__facts, self.__predictions)
+        rows = RowPass(self.__rows, self.__facts, self.__predictions, self.__engine)
         answer = plan.shape(answering(lambda: plan.answers(rows, block_rows, draws=1)[0]))
         promise = Guarantee.of(Basis.new(charge.cost), self.delta, self.__facts.neighbours)
         return self.__stored(charge, answer, plan.sigma, promise, question.describe())
@@ -373,7 +383,7 @@ class PrivateData:
         booked: Cost | None = None,
     ) -> Charge | Replay:
         """Look at what is plain about the files before a row is, then charge; a stored release needs no files."""
-        if key is None or not self.__ledger.is_stored(self.__account, key=key):
+        if not self.__is_stored(key):
             opening(self.__rows.check)
         if isinstance(self.__rows, PartRows) and self.__rows.changed():
             raise InvalidInput(
@@ -390,6 +400,9 @@ class PrivateData:
             reservation=reservation,
             booked=booked,
         )
+
+    def __is_stored(self, key: str | None) -> bool:
+        return key is not None and self.__ledger.is_stored(self.__account, key=key)
 
     def __stored(
         self, charge: Charge, answer: Answer, sigma: float | None, promise: Guarantee, question: dict[str, JsonValue]
@@ -488,13 +501,4 @@ class PrivateData:
         return digest_of({**self.__identity(), "format": KEY_FORMAT, **fields})
 
     def __identity(self) -> dict[str, JsonValue]:
-        """What makes these rows other rows than another dataset's, or another part's."""
-        facts: dict[str, JsonValue] = {
-            "dataset": self.__name,
-            "version": self.__version,
-            "schema": self.schema.digest(),
-            "target": self.target,
-            "n_rows_public": self.n_rows_public,
-            "neighbours": self.neighbours if self.person is None else [self.neighbours, self.person],
-        }
-        return facts if self.__part is None else {**facts, "part": self.__part.to_json()}
+        return identity_of(self.__facts, self.__name, self.__version, self.__part)

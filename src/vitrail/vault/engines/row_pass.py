@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,7 @@ class Summation:
         return ExactTotals(self.shapes)
 
 
+@runtime_checkable
 class Summed(Protocol):
     """A plan that asks for a sum over rows; it travels to whoever walks, and so it must be possible to pickle it."""
 
@@ -76,12 +77,19 @@ class Summed(Protocol):
         """Look at the question's functions on public rows, in the process that will run them; the block shape to use."""
         ...
 
+    def public_outputs(self) -> tuple[Floats, ...]:
+        """What further functions of the caller's say about public numbers."""
+        ...
+
 
 class Engine(Protocol):
     """Somebody else who walks."""
 
-    def prepare(self, plan: Summed, facts: PublicFacts, block_rows: int) -> None:
-        """Before the charge: see that whoever will walk has the question and answers alike on public rows, or refuse it."""
+    def prepare(self, plan: object, facts: PublicFacts, block_rows: int) -> int:
+        """Before the charge: see that all who will walk answer alike on public rows, or refuse; the block shape to use.
+
+        A plan that is not :class:`Summed` needs rows in this process, or is refused.
+        """
         ...
 
     def totals(

@@ -154,6 +154,10 @@ class _ManySamples:
             some += bernoulli(self.plan.rate, len(some) * len(cells)).reshape(len(some), len(cells)).astype(np.int64) @ cells
         return [[sums]]
 
+    def public_outputs(self) -> tuple[Floats, ...]:
+        """None."""
+        return ()
+
     def probe(self, facts: PublicFacts, predictions: Predictions) -> int:
         """Of the question."""
         return self.plan.probe(facts, predictions)

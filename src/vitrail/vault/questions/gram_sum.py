@@ -157,10 +157,14 @@ class GramSum(RowQuestion):
         width = self.queries * (self.size * (self.size + 1) // 2 + (self.size if self.cross else 0))
         return GramSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step, products, rate=self.rate or 1.0)
 
+    def public_distances(self) -> Floats:
+        """Distances at which the weight is tried."""
+        return np.linspace(0, 2 * self.row_norm, 64 * self.queries).reshape(64, self.queries)
+
     def _probe_weight(self) -> None:
         if self.weight is None:
             return
-        distances = np.linspace(0, 2 * self.row_norm, 64 * self.queries).reshape(64, self.queries)
+        distances = self.public_distances()
         try:
             weights = np.asarray(self.weight(distances.copy()), dtype=np.float64)
         except Exception as error:
@@ -215,6 +219,11 @@ class GramSumPlan(RowSumPlan[GramSum]):
         sigma, (first, second) = self.sigma_of_sum, np.triu_indices(self.question.size)
         gram = np.where(first == second, sigma, math.nextafter(sigma / math.sqrt(2), math.inf))
         return np.tile(np.concatenate((gram, np.full(self.query_width - len(gram), sigma))), self.question.queries)
+
+    def public_outputs(self) -> tuple[Floats, ...]:
+        """Of the weight, which is no part of the function on rows."""
+        weight, distances = self.question.weight, self.question.public_distances()
+        return () if weight is None else (np.asarray(weight(distances), dtype=np.float64),)
 
     def summation(self) -> Summation:
         """By one product for all queries, or one each."""

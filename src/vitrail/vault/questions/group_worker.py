@@ -1,17 +1,13 @@
 """Runs one group function per fresh process.
 
 A group function is arbitrary code; if one group could leave something behind for the next, a row would touch more
-than its own group. So a small server process (:func:`serve_parent`), which has seen no rows, forks a child for every
+than its own group. So a small server process (``child_process``), which has seen no rows, forks a child for every
 group. The child draws a seed of its own, has no standard output or error, computes, writes its numbers to a pipe and
 ends; what takes longer than the time limit is killed. This isolates groups from each other; it is no sandbox against
 hostile code.
 
 One group must not fail another: if the server itself is lost while a group runs (the group used up all memory, or killed
-what it could), or a call breaks off half-way, that group has failed and the next one finds a new server. The server
-stands in a session of its own, so that the user's Ctrl-C reaches the caller alone, which decides.
-
-The server is a process of its own rather than a fork of the caller, because forking a program with running threads is
-unsafe, and rather than `multiprocessing`, because that would import the user's main script again.
+what it could), or a call breaks off half-way, that group has failed and the next one finds a new server.
 """
 
 from __future__ import annotations
@@ -21,21 +17,19 @@ import pickle
 import random
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection
 
 import numpy as np
 
 from ..._types import Floats
 from ...errors import InvalidInput
+from ..child_process import ChildProcess, connections
 
 GroupCall = Callable[[Floats], Floats]
 READY = b"ready"
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 
 
 class GroupServer:
@@ -54,19 +48,8 @@ class GroupServer:
         self._start()
 
     def _start(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", "from vitrail.vault.questions.group_worker import serve_parent; serve_parent()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-            start_new_session=True,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with self._process.stdin as requests, self._process.stdout as answers:
-            self._to = Connection(os.dup(requests.fileno()), readable=False)
-            self._from = Connection(os.dup(answers.fileno()), writable=False)
+        self._process = ChildProcess(__name__)
+        self._to, self._from = self._process.to, self._process.back
         self._lost, answer = False, b"it ended at once"
         with suppress(OSError, EOFError):
             self._to.send_bytes(self._task)
@@ -98,13 +81,7 @@ class GroupServer:
         """End the process, and wait until it is gone."""
         if self._lost:
             self._process.kill()
-        self._to.close()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._from.close()
+        self._process.close()
 
 
 def _in_child(call: GroupCall, raw: Floats, timeout_seconds: float) -> bytes:
@@ -150,12 +127,9 @@ def _read_until(reader: int, deadline: float) -> bytes:
     return b""
 
 
-def serve_parent() -> None:
-    """Serve the process that started this one, over standard input and output: one child per group until it hangs up."""
-    requests, answers = Connection(os.dup(0), writable=False), Connection(os.dup(1), readable=False)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1):  # what the function's module prints when it is imported must not end up in an answer
-        os.dup2(nowhere, stream)
+def serve() -> None:
+    """Serve the process that started this one: one child per group until it hangs up."""
+    requests, answers = connections()
     with suppress(EOFError):
         task = requests.recv_bytes()
         try:

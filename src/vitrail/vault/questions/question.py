@@ -214,6 +214,10 @@ class RowSumPlan(SumPlan[AnyRowQuestion]):
         """Of the question."""
         return self.question.probe(facts, predictions)
 
+    def public_outputs(self) -> tuple[Floats, ...]:
+        """Of further functions that the question has."""
+        return ()
+
     def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> Integers:
         """Of all rows; or each draw takes a sample of its own, and rows that are not in it are never looked at."""
         walks = draws if self.question.rate is not None else 1

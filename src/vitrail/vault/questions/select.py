@@ -127,6 +127,10 @@ class SelectPlan:
             cells = np.trunc(cells / counted.among[:, None])
         return [[np.asarray(cells[counted.valid].sum(axis=0))]]
 
+    def public_outputs(self) -> tuple[Floats, ...]:
+        """None."""
+        return ()
+
     def probe(self, facts: PublicFacts, predictions: Predictions) -> int:
         """Of the question."""
         return self.question.probe(facts, predictions)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ def files_origin(paths: Sequence[str | Path]) -> Origin:
     def state() -> object:
         return tuple((str(file), (status := file.stat()).st_size, status.st_mtime_ns) for file in files)
 
-    place = _place("", [str(Path(path).resolve()) for path in paths])
+    place = place_of("", [str(Path(path).resolve()) for path in paths])
     return Origin(
         tuple(_csv(file) if file.suffix.lower() in CSV_ENDINGS else _parquet(file) for file in files), state, place
     )
@@ -71,7 +73,7 @@ def _check_once(files: Sequence[Path]) -> None:
         known.add(who)
 
 
-def _place(prefix: str, paths: list[str]) -> str:
+def place_of(prefix: str, paths: list[str]) -> str:
     """One path as it is; several as their folder and a digest."""
     if len(paths) == 1:
         return prefix + paths[0]
@@ -82,14 +84,19 @@ def _place(prefix: str, paths: list[str]) -> str:
 def _parquet(file: Path) -> Piece:
     import pyarrow.parquet as pq
 
-    def batches(names: list[str], rows: int) -> Batches:
+    def batches(names: list[str], rows: int, groups: list[int] | None = None) -> Batches:
         with pq.ParquetFile(file, pre_buffer=False, buffer_size=2**20) as opened:
-            yield from opened.iter_batches(batch_size=rows, columns=names)
+            yield from opened.iter_batches(batch_size=rows, columns=names, row_groups=groups)
+
+    def cut() -> tuple[Piece, ...]:
+        groups = pq.read_metadata(file).num_row_groups
+        return tuple(replace(piece, batches=partial(batches, groups=[group]), cut=None) for group in range(groups))
 
     unreadable = f"{file} cannot be read as Parquet; write it with to_parquet, or pass a frame"
     partitioned = any("=" in name for name in file.parts[:-1])
     hint = "; what stands in the names of folders is read by pyarrow.dataset.dataset(folder, partitioning='hive')"
-    return Piece(file.name, lambda: pq.read_schema(file), batches, unreadable, hint=hint if partitioned else "")
+    piece = Piece(file.name, lambda: pq.read_schema(file), batches, unreadable, hint=hint if partitioned else "", cut=cut)
+    return piece
 
 
 def _csv(file: Path) -> Piece:
@@ -129,7 +136,7 @@ def dataset_origin(dataset: Any) -> Origin:
         _check_once([Path(path) for path in paths])
     elif len(set(paths)) < len(paths):
         raise InvalidInput("a file of the dataset is given twice, and its rows would count twice; give every file once")
-    return Origin(tuple(pieces), state, _place(prefix, [path if prefix else str(Path(path).resolve()) for path in paths]))
+    return Origin(tuple(pieces), state, place_of(prefix, [path if prefix else str(Path(path).resolve()) for path in paths]))
 
 
 def _is_there(info: Any) -> bool:

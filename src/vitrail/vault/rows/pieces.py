@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ...errors import InvalidInput
+from ...nothing_escapes import attempt
 
 Batches: TypeAlias = Generator[pa.RecordBatch, None, None]
 
@@ -39,6 +40,8 @@ class Piece:
         Whether its columns have types of their own; those of a CSV file are texts, whatever they mean.
     hint : str
         Where a column that it lacks may be.
+    cut : callable, optional
+        The same rows in smaller pieces, for walks side by side. What it raises means that there are none.
     """
 
     name: str
@@ -47,6 +50,11 @@ class Piece:
     unreadable: str
     typed: bool = True
     hint: str = ""
+    cut: Callable[[], tuple[Piece, ...]] | None = None
+
+    def units(self) -> tuple[Piece, ...]:
+        """The smallest pieces that it can be walked in, side by side."""
+        return (self,) if self.cut is None else attempt(self.cut, (self,))
 
 
 def no_state() -> object:

@@ -47,13 +47,17 @@ class Predictions:
     ``watches``: models may be fitted again between questions, and are compared with what they were.
     """
 
-    def __init__(self, facts: PublicFacts, *, watches: bool = True) -> None:
-        self._facts, self._watches = facts, watches
+    def __init__(self, facts: PublicFacts, *, watches: bool = True, cache_bytes: int = CACHE_BYTES) -> None:
+        self._facts, self._watches, self._cache_bytes = facts, watches, cache_bytes
         self._admitted: dict[int, _Admitted] = {}
         self._looked_at: set[int] = set()
         self._bytes = 0
         self._state: object = None
         self._lock = threading.Lock()
+
+    def habits(self) -> tuple[tuple[bool, bool | None], ...]:
+        """How each admitted model is called, in the order they were met: whole blocks or single rows, packs or not."""
+        return tuple((known.row_wise, known.in_packs) for known in self._admitted.values())
 
     def begin(self) -> None:
         """A new question: every model it uses is looked at anew, because it may have been fitted again since the last."""
@@ -111,7 +115,7 @@ class Predictions:
             return admitted.kept[key].copy()  # the function it goes to may work in place
         outputs = self._one_block(admitted, values)
         with self._lock:
-            if self._bytes + outputs.nbytes <= CACHE_BYTES and key not in admitted.kept:
+            if self._bytes + outputs.nbytes <= self._cache_bytes and key not in admitted.kept:
                 admitted.kept[key] = outputs.copy()
                 self._bytes += outputs.nbytes
         return outputs

@@ -10,7 +10,14 @@ found only in the walk, and is reported in a sentence of ours, as a driver's may
 
 from __future__ import annotations
 
+import copy
+import mmap
+import os
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -114,6 +121,44 @@ class MemoryRows(RowSource):
         return self._raw
 
 
+class MappedRows(MemoryRows):
+    """A raw matrix in an anonymous file in memory, which processes of ours inherit by its descriptor: one copy for all.
+
+    The file has no name: nobody else can open it, and it is gone with the last process that has it.
+    """
+
+    def __init__(self, descriptor: int, shape: tuple[int, int], rows: slice) -> None:
+        self.descriptor, self._shape, self._rows = descriptor, shape, rows
+        count = shape[0] * shape[1]
+        mapped = mmap.mmap(descriptor, max(1, 8 * count), access=mmap.ACCESS_READ)
+        super().__init__(np.frombuffer(mapped, dtype=np.float64, count=count).reshape(shape)[rows])
+
+    @classmethod
+    def of(cls, raw: Floats) -> MappedRows:
+        """A copy of a matrix."""
+        if hasattr(os, "memfd_create"):
+            descriptor = os.memfd_create("rows")
+        else:  # on disk, and without a name as soon as it is made
+            with tempfile.TemporaryFile() as file:
+                descriptor = os.dup(file.fileno())
+        os.ftruncate(descriptor, max(1, raw.nbytes))
+        if raw.size:
+            with mmap.mmap(descriptor, raw.nbytes) as mapped:
+                np.copyto(np.frombuffer(mapped, dtype=np.float64).reshape(raw.shape), raw)
+        made = cls(descriptor, (raw.shape[0], raw.shape[1]), slice(0, len(raw)))
+        weakref.finalize(made, os.close, descriptor)
+        return made
+
+    def shares(self, count: int) -> list[RowSource]:
+        """Ranges of about the same length."""
+        first, last = self._rows.start, self._rows.stop
+        edges = [first + (last - first) * i // count for i in range(count + 1)]
+        return [MappedRows(self.descriptor, self._shape, slice(*ends)) for ends in pairwise(edges)]
+
+    def __reduce__(self) -> tuple[type[MappedRows], tuple[int, tuple[int, int], slice]]:
+        return MappedRows, (self.descriptor, self._shape, self._rows)
+
+
 class ArrowRows(RowSource):
     """Rows that come as Arrow record batches, of which a walk holds the one it reads and the one before."""
 
@@ -154,6 +199,18 @@ class ArrowRows(RowSource):
         if now != self._checked or not self.origin.watched:
             self._check_columns()
             self._checked = now
+
+    def shares(self, count: int) -> list[RowSource]:
+        """The files, or what each can be cut into, dealt out in turn."""
+        units = [unit for piece in self.origin.pieces for unit in piece.units()]
+        if len(units) < count:
+            return []
+        made: list[RowSource] = []
+        for number in range(count):
+            share = copy.copy(self)
+            share.origin, share.keeps_order = replace(self.origin, pieces=tuple(units[number::count])), False
+            made.append(share)
+        return made
 
     def chunks(self, rows: int) -> Iterator[Floats]:
         """Chunks of exactly ``rows`` rows (the last may be shorter), however the batches are cut."""

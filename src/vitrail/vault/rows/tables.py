@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, quote, unquote
 from ...errors import InvalidInput
 
 FILE_KINDS = ("duckdb", "delta", "iceberg")
-KINDS = (*FILE_KINDS, "postgresql")
+KINDS = (*FILE_KINDS, "postgresql", "spark")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _HOSTS = re.compile(r"[\w.\-:,\[\]%]*")
 _WITH_PASSWORD = re.compile(r"password=|://[^/@]*:[^@]*@")
@@ -29,6 +29,7 @@ _WAYS = {
     "delta": 'vt.Table("delta:///path/of/the/table")',
     "iceberg": 'vt.Table("iceberg:///catalog.db", "bank.customers")',
     "postgresql": 'vt.Table("postgresql://user@host/database", "public.customers")',
+    "spark": 'vt.Table("spark:///", "bank.customers")',
 }
 
 
@@ -40,7 +41,8 @@ class Table:
     ----------
     where : str
         ``duckdb:///FILE``, ``delta:///FOLDER``, ``iceberg:///CATALOG.db`` (a catalog in SQLite; ``?catalog=NAME`` if it is
-        not called ``default``) or ``postgresql://user@host:port/database``. What follows ``:///`` is a path; an absolute
+        not called ``default``), ``postgresql://user@host:port/database`` or ``spark:///`` (the session that is active, or
+        one with the cluster's own configuration). What follows ``:///`` is a path; an absolute
         one has a fourth slash. A password is better kept where PostgreSQL looks for it (``PGPASSWORD``, ``~/.pgpass``); one
         in the address is used and shown nowhere.
     name : str, optional
@@ -72,7 +74,7 @@ class Table:
         kind, found, rest = self.where.partition("://") if isinstance(self.where, str) else ("", "", "")
         if not found or kind not in KINDS:
             raise InvalidInput(f"the address of a table begins with one of {', '.join(KINDS)}, as in {_WAYS['duckdb']}")
-        shown, address, place = _server(rest) if kind == "postgresql" else _file(kind, rest, self.folder)
+        shown, address, place = _ADDRESSES.get(kind, _file)(kind, rest, self.folder)
         name = _checked_name(kind, self.name)
         fields = {"where": f"{kind}://{shown}", "name": name, "_address": address}
         fields["_place"] = f"{kind}://{place}" + ("" if name is None else f"#{'.'.join(_parts(kind, name))}")
@@ -81,7 +83,7 @@ class Table:
 
     @property
     def kind(self) -> str:
-        """``duckdb``, ``delta``, ``iceberg`` or ``postgresql``."""
+        """``duckdb``, ``delta``, ``iceberg``, ``postgresql`` or ``spark``."""
         return self.where.partition("://")[0]
 
     @property
@@ -150,7 +152,7 @@ def _checked_name(kind: str, name: object) -> str | None:
     if name is None:
         raise InvalidInput(f"the table has no name; give it, as in {_WAYS[kind]}")
     parts = name.split(".") if isinstance(name, str) else [""]
-    fewest, most = (2, 9) if kind == "iceberg" else (1, 2)
+    fewest, most = {"iceberg": (2, 9), "spark": (1, 3)}.get(kind, (1, 2))
     if not isinstance(name, str) or not all(map(_IDENTIFIER.fullmatch, parts)) or not fewest <= len(parts) <= most:
         # It may be an address, or the end of one, and hold a password.
         given = "" if "@" in str(name) or "://" in str(name) else f"{name!r}"
@@ -171,7 +173,13 @@ def _file(kind: str, rest: str, folder: str | Path | None) -> tuple[str, str, st
     return rest, str(full), f"/{full.resolve()}" + (f"?{query}" if query else "")
 
 
-def _server(rest: str) -> tuple[str, str, str]:
+def _session(kind: str, rest: str, folder: str | Path | None) -> tuple[str, str, str]:
+    if rest != "/":
+        raise InvalidInput(f"the address of a Spark table is spark:///, whatever the cluster, as in {_WAYS['spark']}")
+    return rest, rest, rest
+
+
+def _server(kind: str, rest: str, folder: str | Path | None) -> tuple[str, str, str]:
     """The address as it may be shown, as it is used, and of the place alone.
 
     What is wrong with it is not quoted: a password with an unexpected character may be anywhere in it.
@@ -194,6 +202,9 @@ def _server(rest: str) -> tuple[str, str, str]:
         )
     shown = f"{user}{at}{hosts}/{database}" + _query(parameters, _PUBLIC)
     return shown, f"postgresql://{rest}", f"{hosts}/{unquote(database)}" + _query(parameters, _PLACES)
+
+
+_ADDRESSES = {"postgresql": _server, "spark": _session}
 
 
 def _query(parameters: list[tuple[str, str]], kept: tuple[str, ...]) -> str:

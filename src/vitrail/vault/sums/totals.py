@@ -49,6 +49,10 @@ class ExactTotals:
         self._settled: list[tuple[NDArray[np.int64], NDArray[np.int64]]] | None = None  # upper and lower words
         self._added = 0
 
+    def arrays(self) -> list[NDArray[np.int64]]:
+        """What was added lately: as large as any of the words."""
+        return self._recent
+
     def add(self, arrays: Sequence[Floats | NDArray[np.int64]]) -> None:
         """Add one array of integers, each below 2**53, to every sum."""
         for recent, array in zip(self._recent, arrays, strict=True):
