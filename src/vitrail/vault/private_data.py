@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-import weakref
 from dataclasses import replace
 from types import MappingProxyType
-from typing import NoReturn, overload
+from typing import NoReturn, TypeAlias, overload
 
 from .. import _checks
 from ..accounting import Basis, Cost, Event, JsonValue
@@ -17,7 +16,7 @@ from ..ledger import Charge, Part, Replay, Reservation, Statement, open_ledger
 from ..ledger.high_water import check_other_budgets
 from ..nothing_escapes import answering, opening, stop_if_interrupted
 from ..progress import progress
-from ..schema import Categorical, Schema
+from ..schema import Schema
 from .engines.choice import open_with_engine
 from .engines.row_pass import RowPass
 from .parts import PartRows, digest_of, identity_of, partition
@@ -25,11 +24,13 @@ from .public_facts import checked_facts
 from .questions.question import Answer, Plan, Question
 from .quote import Priced, Quote, Tag, price_tag
 from .rows.predictions import Predictions
-from .training.choice import MapChoice, trained
+from .training.choice import MapChoice, check_training, trained
 from .training.plan import MapTraining
 from .training.run import check_device, training_rows
 
 KEY_FORMAT = 1
+Given: TypeAlias = float | None
+Goal: TypeAlias = str | None
 
 
 class PrivateData:
@@ -40,8 +41,9 @@ class PrivateData:
     rows : data frame, array, path, Table, dataset or function
         Anything narwhals reads (pandas, Polars, PyArrow), a dictionary of columns, a NumPy array with columns in schema
         order; or where the rows are, to be streamed: the path of a Parquet or CSV file or of a folder of Parquet files, a
-        list of paths, a :class:`Table`, a ``pyarrow.dataset.Dataset``, a ``datasets.Dataset``, a plain scan of Polars, or a
-        function that takes a list of columns and returns a ``pyarrow.RecordBatchReader``.
+        list of paths, a :class:`Table`, a ``pyarrow.dataset.Dataset``, a ``datasets.Dataset``, a plain scan of Polars, a
+        function that takes a list of columns and returns a ``pyarrow.RecordBatchReader``; or a plain scan of Spark, which
+        answers where its rows are.
     schema : Schema
         Public bounds and levels. Never read off the rows.
     name : str
@@ -73,9 +75,9 @@ class PrivateData:
     block_rows : int, optional
         How many rows a function on rows is shown at a time.
     threads : int
-        How many blocks are worked on at once. Sums are the same for any number.
+        How many blocks are worked on at once; sums are the same for any number.
     workers : int
-        How many processes walk over the rows, each over a share of them. Sums are the same for any number.
+        How many processes walk over the rows, each over a share; sums are the same for any number.
 
     Examples
     --------
@@ -102,7 +104,6 @@ class PrivateData:
         "__predictions",
         "__rows",
         "__version",
-        "__weakref__",
     )
 
     def __init__(
@@ -136,8 +137,6 @@ class PrivateData:
         self.__part: Part | None = None
         count = _checks.whole("workers", workers, most=256, of="a PrivateData")
         self.__rows, self.__engine = opening(lambda: open_with_engine(rows, schema, person, count))
-        if self.__engine is not None:
-            weakref.finalize(self, self.__engine.close)
         self.__predictions = Predictions(self.__facts)
         check_other_budgets(ledger, account, name, self.__rows.place)
         self.__ledger = open_ledger(ledger)  # type: ignore[arg-type]
@@ -269,27 +268,27 @@ class PrivateData:
         self.__ledger.cap_analyst(self.__account, analyst, budget)
 
     @overload
-    def quote(self, question: Question, *, epsilon: float | None = None, mu: float | None = None) -> Quote: ...
+    def quote(self, question: Question, *, epsilon: Given = None, mu: Given = None) -> Quote: ...
 
     @overload
     def quote(
         self,
         question: Priced[Tag],
         *,
-        epsilon: float | None = None,
-        mu: float | None = None,
-        half_width: float | None = None,
-        verdict: str | None = None,
+        epsilon: Given = None,
+        mu: Given = None,
+        half_width: Given = None,
+        verdict: Goal = None,
     ) -> Tag: ...
 
     def quote(
         self,
         question: Question | Priced[Tag],
         *,
-        epsilon: float | None = None,
-        mu: float | None = None,
-        half_width: float | None = None,
-        verdict: str | None = None,
+        epsilon: Given = None,
+        mu: Given = None,
+        half_width: Given = None,
+        verdict: Goal = None,
     ) -> Quote | Tag:
         """What a question or an explainer would cost and how noisy it would be. Reads no row and charges nothing.
 
@@ -318,7 +317,7 @@ class PrivateData:
         """What this cost would promise, add to the account, and whether account and cap can pay for it now."""
         return price_tag(self.budget, cost, sigma, self.n_rows_public, analyst=self.__analyst, part=self.__part)
 
-    def ask(self, question: Question, *, epsilon: float | None = None, mu: float | None = None) -> Release:
+    def ask(self, question: Question, *, epsilon: Given = None, mu: Given = None) -> Release:
         """Answer a question: probe it on public rows, charge the ledger, then draw noise, then read the rows.
 
         Parameters
@@ -456,15 +455,10 @@ class PrivateData:
         ``vt.LocallyLinearClassifier`` and ``vt.tune_locally_linear`` ask it. The release of a run has the parts ``"maps"``
         and ``"biases"``; that of a choice is the number of the chosen run. Asking again is charged again.
         """
-        if not isinstance(training, MapTraining | MapChoice) or not training.private:
-            raise InvalidInput("train needs a MapTraining with a finite epsilon; private rows are never used without noise")
-        target = None if self.target is None else self.schema[self.target]
-        if not isinstance(target, Categorical) or len(target.levels) != training.n_classes:
-            raise InvalidInput(
-                f"training needs a target of {training.n_classes} levels; declare it: target=..., a vt.Categorical"
-            )
-        training.check_fits(self.feature_schema.n_features, self.neighbours)
+        check_training(training, self.__facts)
         device = check_device(device)
+        if self.__engine is not None:
+            self.__engine.prepare(training, self.__facts, self.__facts.block_rows)
         charge = self.__charge(training.event, training.describe(), None)
         assert not isinstance(charge, Replay)
         with progress("training", training.event.steps) as advance:
@@ -482,7 +476,7 @@ class PrivateData:
         promise = Guarantee(training.epsilon, training.delta, 0.0, self.__facts.neighbours, "training-data", basis)
         return self.__stored(charge, answer, training.sigma, promise, training.describe())
 
-    def __plan(self, question: Question, epsilon: float | None, mu: float | None) -> Plan:
+    def __plan(self, question: Question, epsilon: Given, mu: Given) -> Plan:
         if not isinstance(question, Question):
             raise InvalidInput(
                 "a question is a BoundedSum, CellCounts, GramSum, ProductSum, Select or GroupedSum, not "

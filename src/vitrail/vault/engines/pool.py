@@ -19,6 +19,7 @@ the question is not answered. Either way the charge stands.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -55,6 +56,8 @@ class Pool:
         self._descriptors = (source.descriptor,) if isinstance(source, MappedRows) else ()
         self._processes: list[ChildProcess | None] = [None] * workers
         self._task = b""
+        self._given_up = threading.Event()
+        weakref.finalize(self, _end_all, self._processes)
 
     def prepare(self, plan: object, facts: PublicFacts, block_rows: int) -> int:
         """Have every process look at the question on public rows; the block shape that all of them allow."""
@@ -90,6 +93,9 @@ class Pool:
                 "a worker process ended while it looked at the question on public rows; the model or the function may "
                 "crash, or memory may be short. Nothing was charged"
             ) from None
+        except BaseException:  # the user's interrupt: what it answers later must not be taken for another answer
+            self._drop(number)
+            raise
         if kind != "ready":
             self._drop(number)
             raise InvalidInput(
@@ -103,11 +109,7 @@ class Pool:
         return process
 
     def _drop(self, number: int) -> None:
-        process, self._processes[number] = self._processes[number], None
-        if process is not None:
-            process.kill()
-            with suppress(OSError):
-                process.close()
+        _end(self._processes, number)
 
     def totals(
         self, source: RowSource, plan: Summed, facts: PublicFacts, block_rows: int, advance: Callable[[int], None]
@@ -133,6 +135,7 @@ class Pool:
 
     def _all(self, works: list[_Work]) -> list[ExactTotals]:
         """What all of them find; when one fails, or the user interrupts, the others are ended."""
+        self._given_up.clear()
         threads = ThreadPoolExecutor(len(works))
         running: list[Future[ExactTotals]] = [threads.submit(work) for work in works]
         done = False
@@ -146,14 +149,26 @@ class Pool:
             return totals
         finally:
             if not done:
-                for number in range(len(self._processes)):
-                    self._drop(number)
+                self._given_up.set()  # nobody starts a lost process again
+                _end_all(self._processes)
             threads.shutdown(wait=True, cancel_futures=True)
 
     def close(self) -> None:
-        """End the processes."""
-        for number in range(len(self._processes)):
-            self._drop(number)
+        """End the processes. Whoever asks again starts them again."""
+        _end_all(self._processes)
+
+
+def _end(processes: list[ChildProcess | None], number: int) -> None:
+    process, processes[number] = processes[number], None
+    if process is not None:
+        process.kill()
+        with suppress(OSError):
+            process.close()
+
+
+def _end_all(processes: list[ChildProcess | None]) -> None:
+    for number in range(len(processes)):
+        _end(processes, number)
 
 
 class _Fed:
@@ -177,7 +192,7 @@ class _Work:
         for last in (False, True):
             with suppress(*LOST):
                 return self._walk()
-            if last or isinstance(self._rows, _Fed):
+            if last or isinstance(self._rows, _Fed) or self._pool._given_up.is_set():
                 break
             attempt(lambda: self._pool._begin(self._number, again=True), None)
         raise Unanswered(

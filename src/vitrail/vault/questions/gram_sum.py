@@ -196,6 +196,11 @@ class GramSumPlan(RowSumPlan[GramSum]):
     products: DirectProducts | SharedProduct
 
     @property
+    def stored_numbers(self) -> int:
+        """Whole matrices."""
+        return self.question.queries * (self.question.size**2 + self.question.size)
+
+    @property
     def pairs(self) -> int:
         """Entries of a symmetric matrix that are released."""
         return self.question.size * (self.question.size + 1) // 2

@@ -222,6 +222,11 @@ class GroupedSumPlan(SumPlan[GroupedSum]):
 
     half_cells: Floats
 
+    @property
+    def stored_numbers(self) -> int:
+        """Sum and mean."""
+        return 2 * self.width
+
     @cached_property
     def _middle(self) -> Floats:
         return np.asarray((np.asarray(self.question.low) + np.asarray(self.question.high)) / 2)

@@ -131,6 +131,11 @@ class ProductSum(RowQuestion):
 class ProductSumPlan(RowSumPlan[ProductSum]):
     """A product sum with its noise fixed."""
 
+    @property
+    def stored_numbers(self) -> int:
+        """All of them, and again by block."""
+        return 2 * self.width
+
     @cached_property
     def grids(self) -> tuple[tuple[Grid, Grid], ...]:
         """For each block the grids of the left and the right vector."""

@@ -31,6 +31,9 @@ from ..rows.predictions import Predictions
 from ..rows.row_function import RowFunction, probe
 from ..sums.totals import ExactTotals, Integers
 
+LARGEST_RELEASE = 900_000_000
+"""Bytes of one answer: SQLite and PostgreSQL hold values of up to a thousand million."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -153,12 +156,22 @@ class SumPlan(ABC, Generic[AnyQuestion]):
     rate: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuse, before anything is charged, noise wider than the sampler goes."""
+        """Refuse, before anything is charged, noise wider than the sampler goes, and answers that no ledger holds."""
+        if (size := 8 * self.stored_numbers) > LARGEST_RELEASE:
+            raise InvalidInput(
+                f"the answer to this question would take {size / 1e6:.0f} MB, and a ledger stores at most "
+                f"{LARGEST_RELEASE / 1e6:.0f} MB of one; ask for less at once: fewer columns, cells, queries or grid points"
+            )
         if not self.sigma_of_sum / self.step <= LARGEST_SIGMA_GRID:
             raise InvalidInput(
                 f"the noise this question would get (standard deviation {self.sigma_of_sum:.3g}) is too wide for its grid; "
                 "ask for a larger epsilon or mu, or, if it is a GroupedSum, make the sides of its box less unequal"
             )
+
+    @property
+    def stored_numbers(self) -> int:
+        """How many numbers the release holds, parts that are stored beside the value included."""
+        return self.width
 
     @property
     def event(self) -> GaussianSum:

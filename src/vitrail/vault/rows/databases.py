@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ import pyarrow as pa
 from ...errors import InvalidInput
 from .files import fragment_batches
 from .pieces import Batches, Origin, Piece, library
-from .tables import Table, quoted
+from .tables import Table, quoted, quoted_in_spark
 
 
 def table_origin(table: Table) -> Origin:
     """Where the rows of a named table lie; a missing package is told at once."""
-    return {"duckdb": _duckdb, "postgresql": _postgresql, "delta": _delta, "iceberg": _iceberg}[table.kind](table)
+    kinds = {"duckdb": _duckdb, "postgresql": _postgresql, "delta": _delta, "iceberg": _iceberg, "spark": _spark}
+    return kinds[table.kind](table)
 
 
 def _unreadable(table: Table, what: str) -> str:
@@ -135,3 +137,21 @@ def _iceberg(table: Table) -> Origin:
 
     advice = "the file is an Iceberg catalog of this name, and that it has such a table"
     return Origin((Piece(str(table), columns, batches, _unreadable(table, advice)),), state, table.place)
+
+
+def _spark(table: Table) -> Origin:
+    """For the owner's desk, which looks at rows here; questions are answered where they are (``engines.spark``)."""
+    from .spark_frames import frame_of
+
+    def columns() -> pa.Schema:
+        return library("pyspark.sql.pandas.types", "a Spark table").to_arrow_schema(frame_of(table).schema)
+
+    def batches(names: list[str], rows: int) -> Batches:
+        found = frame_of(table).select(*map(quoted_in_spark, names))
+        typed = library("pyspark.sql.pandas.types", "a Spark table").to_arrow_schema(found.schema)
+        values = (row.asDict() for row in found.toLocalIterator())
+        while some := list(islice(values, rows)):
+            yield pa.RecordBatch.from_pylist(some, schema=typed)
+
+    advice = "its session has a table or view of this name"
+    return Origin((Piece(str(table), columns, batches, _unreadable(table, advice)),), place=table.place, watched=False)

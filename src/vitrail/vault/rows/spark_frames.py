@@ -23,7 +23,7 @@ from ...nothing_escapes import attempt
 from ...schema import Schema
 from .files import place_of
 from .sources import RowSource
-from .tables import Table
+from .tables import Table, quoted_in_spark
 
 FORMATS = ("Parquet", "ORC")
 WHAT_TO_DO = "write its result as a Parquet table that the owner approves of, and give that: spark.table(...)"
@@ -67,7 +67,7 @@ class SparkRows(RowSource):
 
     def selected(self) -> Any:
         """The declared columns, in the order of the schema."""
-        return self.frame.select(*(self.frame["`" + name.replace("`", "``") + "`"] for name in self._schema.names))
+        return self.frame.select(*map(quoted_in_spark, self._schema.names))
 
     def parts(self) -> int:
         """In how many parts Spark reads them."""
@@ -92,13 +92,14 @@ class SparkRows(RowSource):
 def spark_rows(rows: object, schema: Schema) -> SparkRows | None:
     """The rows of a data frame of Spark's, or of a table by its name; None for anything else."""
     if isinstance(rows, Table):
-        return SparkRows(_table(rows), schema, rows.place) if rows.kind == "spark" else None
+        return SparkRows(frame_of(rows), schema, rows.place) if rows.kind == "spark" else None
     if not any(kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(rows).__mro__):
         return None
     return SparkRows(rows, schema)
 
 
-def _table(table: Table) -> Any:
+def frame_of(table: Table) -> Any:
+    """The data frame of a table, in the session that is active, or in one with the cluster's own configuration."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:

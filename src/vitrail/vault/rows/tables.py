@@ -139,6 +139,17 @@ def quoted(*identifiers: str) -> str:
     return ".".join('"' + identifier.replace('"', '""') + '"' for identifier in identifiers)
 
 
+def quoted_in_spark(name: str) -> str:
+    """A column's name as Spark takes it, whatever it holds.
+
+    Examples
+    --------
+    >>> quoted_in_spark("a.b`c")
+    '`a.b``c`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
 def _parts(kind: str, name: str) -> tuple[str, ...]:
     parts = tuple(name.split("."))
     return (_DEFAULT_SCHEMA[kind], *parts) if len(parts) == 1 and kind in _DEFAULT_SCHEMA else parts

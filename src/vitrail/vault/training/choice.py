@@ -37,7 +37,9 @@ from numpy.typing import NDArray
 from ...accounting import FixedBlock, JsonValue
 from ...accounting.neighbours import check_unit_counts_once, is_exchange
 from ...errors import InvalidInput
+from ...schema import Categorical
 from ..noise.sampler import bernoulli, random_integer_below
+from ..public_facts import PublicFacts
 from ..questions.question import Answer
 from ..questions.select import UNIFORM_BITS, drawn, selection_weights
 from .map_gradients import exact_responses, scores_of
@@ -109,6 +111,18 @@ class MapChoice:
         for run in self.runs:
             run.check_width(n_features)
         check_paid(self.event, neighbours, f"these {len(self.runs)} runs")
+
+
+def check_training(training: object, facts: PublicFacts) -> None:
+    """Refuse, before anything is charged, what cannot be trained on these data."""
+    if not isinstance(training, MapTraining | MapChoice) or not training.private:
+        raise InvalidInput("train needs a MapTraining with a finite epsilon; private rows are never used without noise")
+    target = None if facts.target is None else facts.schema[facts.target]
+    if not isinstance(target, Categorical) or len(target.levels) != training.n_classes:
+        raise InvalidInput(
+            f"training needs a target of {training.n_classes} levels; declare it: target=..., a vt.Categorical"
+        )
+    training.check_fits(facts.feature_schema.n_features, facts.neighbours)
 
 
 def trained(
