@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for benchmark_scripts and erro
 
 import error_rates
 import postgresql_server
+import spark_session
 from browser import needs
 
 # How fast a machine is decides no test: neither a deadline nor how long it takes to think of an input.
@@ -27,6 +28,8 @@ def pytest_terminal_summary(terminalreporter):
     """Say loudly which tests this machine could not run: a green run without them says less."""
     why = postgresql_server.missing()
     missing = [*([] if why is None else [f"The ledger in PostgreSQL: {why}."]), *needs.missing()]
+    if (why := spark_session.missing()) is not None:
+        missing.append(f"Rows on Spark: {why}.")
     if missing:
         terminalreporter.section("NOT TESTED HERE", sep="!", red=True, bold=True)
         for line in missing:

@@ -151,9 +151,10 @@ def _walk(node: Any, found: list[Any]) -> None:
 
 
 def _is_a_column(expression: Any) -> bool:
-    while expression.getClass().getSimpleName() == "Alias":
-        expression = expression.child()
-    return bool(expression.getClass().getSimpleName() == "AttributeReference")
+    kind = expression.getClass().getSimpleName()
+    if kind == "Alias" or (kind == "Cast" and expression.dataType().equals(expression.child().dataType())):  # as in views
+        return _is_a_column(expression.child())
+    return bool(kind == "AttributeReference")
 
 
 def _items(sequence: Any) -> list[Any]:
