@@ -52,7 +52,8 @@ class Chain:
 
     def __init__(self, account: str, n_entries: int, head: str, source: Reader | tuple[Entry, ...]) -> None:
         self._account, self._n_entries, self._head = account, n_entries, head
-        self._entries, self._read = (source, None) if isinstance(source, tuple) else (None, source)
+        self._entries: tuple[Entry, ...] | None = source if isinstance(source, tuple) else None
+        self._read: Reader | None = None if isinstance(source, tuple) else source
 
     @property
     def entries(self) -> tuple[Entry, ...]:

@@ -3,10 +3,10 @@
 A statement is made of the running totals that every charge keeps, so it costs the same however many entries there are.
 Entries, and the bill's lines with them, are read when somebody asks for them (``chain``).
 
-*The newest lines alone.* A line says how much was spent up to it. All charges together are the account's total less what open
-reservations hold, and a charge that is read backwards is taken off again, part by part. These are whole numbers, so lines
-that were reached so are those that adding up from the first entry gives, to the last bit
-(tests/ledger/test_ledger_statement.py).
+*The newest lines alone.* A line says how much was spent up to it. All charges together are the account's total less what
+open reservations hold, and a charge that is read backwards is taken off again, part by part. These are whole numbers, so
+lines that were reached so are those that adding up from the first entry gives, to the last bit
+(tests/ledger/test_ledger_reservation_histories.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from itertools import islice, takewhile
+from itertools import islice
 
 from .._checks import whole
 from .._tables import html_table, text_table
@@ -221,7 +221,7 @@ class Statement:
 
     def since(self, seq: int) -> tuple[Entry, ...]:
         """The entries after number ``seq``, oldest first; those before are not read."""
-        return tuple(takewhile(lambda entry: entry.seq > seq, self.chain.backwards()))[::-1]
+        return tuple(islice(self.chain.backwards(), max(0, self.n_entries - seq)))[::-1]
 
     def bill(self, newest: int | None = None) -> Bill:
         """What the account has paid for, line by line; ``vitrail.show.page`` makes a page of it.
