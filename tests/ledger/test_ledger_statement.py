@@ -171,7 +171,11 @@ def test_a_statement_of_a_closed_ledger_knows_its_totals_and_says_that_entries_a
     assert len(read.bill().lines) == 1
     assert (unread.n_questions, unread.n_entries) == (1, 2)
     assert unread.to_json() == read.to_json()
-    for look in (unread.bill, unread.to_dp_events, lambda: unread.entries, lambda: str(unread)):
+    said = "The bill's lines are left out. The ledger "
+    assert said in str(unread)
+    assert "1 question paid: " in str(unread)
+    assert "when they are asked for." in unread._repr_html_()
+    for look in (unread.bill, unread.to_dp_events, lambda: unread.entries):
         with pytest.raises(LedgerError, match=r"was closed\. Open it again .* A statement knows its totals; its entries"):
             look()
 

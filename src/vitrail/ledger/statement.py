@@ -32,7 +32,7 @@ from ..accounting import (
 from ..accounting.dp_events import DpCharge, DpEvents
 from ..accounting.guarantee import BILL_HEADER, Bill, BillLine, Budget, Guarantee
 from ..accounting.neighbours import Neighbours, is_exchange, rows_per_person_of
-from ..errors import LedgerError
+from ..errors import LedgerCorrupted, LedgerError
 from .allowance import largest_epsilon, question_epsilon
 from .chain import Chain
 from .entries import Entry, Part, cost_to_json
@@ -175,7 +175,7 @@ class Statement:
     spent: Cost
     n_questions: int
     n_entries: int
-    head: str
+    head: str = field(repr=False)
     analysts: tuple[AnalystLine, ...]
     parts: tuple[PartLine, ...]
     reservations: tuple[ReservationLine, ...]
@@ -275,7 +275,12 @@ class Statement:
 
     def _printed(self) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
         """The bill's newest lines, and what there is to say beside them: the account, caps, and what is set aside."""
-        bill = self.bill(newest=SHOWN_LINES)
+        try:
+            bill, whole = self.bill(newest=SHOWN_LINES), "bill() has them all."
+        except LedgerCorrupted:
+            raise
+        except LedgerError as error:  # the ledger was closed: what was printed a line earlier must not fail for that
+            bill, whole = self._bill((), Spending(), self.n_questions), str(error)
         said = [f"Account {self.account!r}, neighbours {self.neighbours}: {bill.sentence}"]
         for line in self.analysts:
             if line.remaining_epsilon is not None:
@@ -286,7 +291,7 @@ class Statement:
             said.append(
                 f"Set aside for {held.label!r} (entry {held.seq}): ε = {set_aside}, of which ε = {booked} is booked."
             )
-        return bill.cells, [*said, *([f"{bill.omission} bill() has them all."] if bill.omission else [])]
+        return bill.cells, [*said, *([f"{bill.omission} {whole}"] if bill.omission else [])]
 
     def _bill_lines(self, entries: Iterable[Entry], spending: Spending) -> Iterator[BillLine]:
         """What was asked, by whom, at what price, and how much that makes so far."""
