@@ -84,6 +84,30 @@ def test_a_place_where_no_record_can_be_kept_is_a_note(run, tmp_path, monkeypatc
     assert "LedgerWarning" not in err
 
 
+def test_of_a_long_bill_the_newest_lines_are_shown_and_programs_have_all(run):
+    ledger = open_ledger("l.db")
+    ledger.open_account("people", vt.Budget(1.0, 1e-6), "add-remove")
+    for number in range(52):
+        asked = {"analyst": "alice", "event": GaussianSum(1.0, 1000.0), "question": {"label": f"question no. {number}."}}
+        ledger.charge("people", key=None, **asked)
+    ledger.close()
+    code, out, _ = run("budget", "l.db")
+    assert (code, out.count("question no. ")) == (0, 50)
+    assert "on 52 questions" in out
+    assert (
+        "Of the bill's lines only the newest 50 are here; 2 questions were paid before them. More of them: --lines N." in out
+    )
+    assert ("question no. 1." in out, "question no. 2." in out) == (False, True)
+    whole = run("budget", "l.db", "--lines", 52)[1]
+    assert (whole.count("question no. "), "--lines" in whole) == (52, False)
+    assert run("budget", "l.db", "--lines", 0)[1].count("question no. ") == 0
+    (told,) = json.loads(run("budget", "l.db", "--json")[1])
+    assert (len(told["bill"]), told["n_entries"], len(told["head"])) == (52, 53, 64)
+    (short,) = json.loads(run("budget", "l.db", "--json", "--lines", 3)[1])
+    assert short["bill"] == told["bill"][-3:]
+    assert len(json.loads(run("ledger", "entries", "l.db", "--json")[1])) == 53
+
+
 def test_reservations_are_listed_and_freed(run):
     assert ask(run, "l.db", 0.2)[0] == 0
     assert run("ledger", "reservations", "l.db")[1].strip() == "No reservation is open."

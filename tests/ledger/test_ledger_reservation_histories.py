@@ -231,12 +231,26 @@ Conversations.TestCase.settings = settings(max_examples=25, stateful_step_count=
 TestConversations = Conversations.TestCase
 
 
+def newest_lines_agree(statement):
+    """Whether lines that are reached from the end are those that are added up from the first entry, to the last bit."""
+    whole, paid = statement.bill(), statement.n_questions
+    assert sum(line.paid for line in whole.lines) == paid
+    for count in {0, 1, 5, len(whole.lines) - 1, len(whole.lines), len(whole.lines) + 1} - {-1}:
+        bill = statement.bill(newest=count)
+        shown = bill.lines
+        assert len(shown) <= count
+        assert shown == whole.lines[len(whole.lines) - len(shown) :]
+        assert bill == whole if bill.n_earlier is None else bill.n_earlier == paid - sum(line.paid for line in shown)
+    assert statement.bill(newest=len(whole.lines)).lines == whole.lines
+    return bool(statement.reservations), bool(statement.parts), any(not line.paid for line in whole.lines)
+
+
 def walk(seed):
     """Many steps of few recipes at random, so that what is rare above comes up. Returns the kinds of entries."""
     chance, walked = random.Random(seed), Conversations()
     walked.open()
-    made, pending = [], []
-    for _ in range(150):
+    made, pending, looked = [], [], set()
+    for number in range(150):
         action = chance.choices(["reserve", "step", "ask", "store", "finish", "free", "cap"], [20, 90, 2, 10, 6, 4, 1])[0]
         if action == "reserve":
             recipe, part = chance.choice([RECIPE, OTHER, None]), chance.choice([None, third(0), third(1)])
@@ -258,6 +272,9 @@ def walk(seed):
         elif action == "free" and made:
             walked.free(chance.choice(made))
         walked.holds(verify=chance.random() < 0.2)
+        if number % 50 == 49:
+            looked.add(newest_lines_agree(walked.ledger.statement("adult")))
+    assert (True, True, True) in looked  # reservations that hold something, parts, and stored answers
     kinds = Counter(entry.kind for entry in walked.ledger.statement("adult").entries)
     walked.teardown()
     return kinds

@@ -290,6 +290,14 @@ def test_many_questions_are_counted_not_named() -> None:
         ledger.charge("a", analyst="x", event=GaussianSum(1.0, 1000.0), question={}, key=None)
     axes = budget_figure(ledger.statement("a").bill()).axes[0]
     assert axes.get_xlabel() == "questions paid"
+    bill = ledger.statement("a").bill(newest=10)
+    axes = budget_figure(bill).axes[0]
+    assert (axes.get_xlabel(), axes.get_xlim()) == ("questions paid", (20, 31))
+    assert list(axes.lines[0].get_ydata()) == [line.so_far for line in (bill.lines[0], *bill.lines, bill.lines[-1])]
+    html = page(bill)
+    assert "Of the bill&#39;s lines only the newest 10 are here; 20 questions were paid before them." in html
+    assert "Every question that account" not in html
+    assert "Every question that account a has paid for." in page(ledger.statement("a").bill())
 
 
 def test_a_page_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:

@@ -335,6 +335,8 @@ class Bill:
         The digest of the ledger's last entry.
     lines : tuple of BillLine
         The questions and replays, oldest first.
+    n_earlier : int or None
+        Where only the newest lines are here: how many questions were paid before them. None where all lines are.
     """
 
     account: str
@@ -345,18 +347,30 @@ class Bill:
     guarantee: Guarantee
     head: str
     lines: tuple[BillLine, ...]
+    n_earlier: int | None = None
 
     @property
     def sentence(self) -> str:
-        """The state of the account in a sentence."""
-        paid = sum(line.paid for line in self.lines)
-        replayed = len(self.lines) - paid
+        """The state of the account in a sentence; replays are counted where all lines are here."""
+        here = sum(line.paid for line in self.lines)
+        paid = here + (self.n_earlier or 0)
+        replayed = len(self.lines) - here if self.n_earlier is None else 0
         again = f", {replayed} stored answer{'s' if replayed != 1 else ''} handed out again for nothing" if replayed else ""
         return (
             f"{paid} question{'s' if paid != 1 else ''} paid{again}: ε = {rounded_up(self.spent_epsilon)} spent of "
             f"{rounded_up(self.budget_epsilon)} (δ = {rounded_up(self.budget_delta)}). The largest question that still "
             f"fits is ε = {rounded_down(self.remaining_epsilon)}."
         )
+
+    @property
+    def omission(self) -> str:
+        """Which lines are not here, in a sentence; empty where all are."""
+        if self.n_earlier is None:
+            return ""
+        if not self.lines:
+            return "The bill's lines are left out."
+        before = f"{self.n_earlier} question{'s were' if self.n_earlier != 1 else ' was'} paid before them"
+        return f"Of the bill's lines only the newest {len(self.lines)} are here; {before}."
 
     @property
     def cells(self) -> tuple[tuple[str, ...], ...]:
@@ -375,10 +389,12 @@ class Bill:
         )
 
     def __str__(self) -> str:
-        return text_table(BILL_HEADER, self.cells, [f"The bill of account {self.account!r}: {self.sentence}"])
+        said = [f"The bill of account {self.account!r}: {self.sentence}", self.omission]
+        return text_table(BILL_HEADER, self.cells, [*filter(None, said)])
 
     def _repr_html_(self) -> str:
-        return html_table(BILL_HEADER, self.cells, [f"The bill of account {self.account!r}", self.sentence])
+        said = [f"The bill of account {self.account!r}", self.sentence, self.omission]
+        return html_table(BILL_HEADER, self.cells, [*filter(None, said)])
 
 
 BILL_HEADER = ("entry", "time (UTC)", "analyst", "question", "ε", "ε so far", "of budget")

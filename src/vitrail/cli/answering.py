@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ..vault import PrivateData
     from .declarations import DataOptions, OutputOptions, PriceOptions
 
+PAGE_LINES = 1000
+"""Of the bill on a page: the newest."""
 PACKAGE = Path(__file__).resolve().parents[1]
 STILL_PAID = (
     ". It was paid for; the ledger keeps the releases of a model that is a file, and the same command again costs nothing"
@@ -102,27 +104,27 @@ def fulfil(order: Order[B, A], data: DataOptions, price: PriceOptions, output: O
     if known is None and data.budget is None and not data.is_declared:
         print_note(f"Note: --budget was not given, so this new account holds {rounded_up(budget.epsilon)} in all, for ever.")
     private = with_notes(lambda: data.private_data(None, budget))
-    last = max(entry.seq for entry in private.budget.entries)
+    n_before = private.budget.n_questions
     bought = with_notes(lambda: order.explainer(private)(epsilon=price.epsilon))
     if order.keep is not None:
         order.keep(bought)
-    _hand_out(order, with_notes(lambda: order.answer(bought)), private, last, output)
+    _hand_out(order, with_notes(lambda: order.answer(bought)), private, n_before, output)
 
 
-def _hand_out(order: Order[B, A], answer: A, private: PrivateData, last: int, output: OutputOptions) -> None:
+def _hand_out(order: Order[B, A], answer: A, private: PrivateData, n_before: int, output: OutputOptions) -> None:
     from ..show import page, write_page
 
     after = private.budget
-    charged = any(entry.kind == "charged" and entry.seq > last for entry in after.entries)
     paid = f"cost epsilon {rounded_up(epsilon_of(answer.cost.mu, after.delta))}"  # what it reveals may be more: its promise
     line = (
-        f"The answer {paid if charged else 'was stored already and cost nothing'}. Spent so far: epsilon "
-        f"{rounded_up(after.spent_epsilon)} of {rounded_up(after.budget.epsilon)}; a question of up to epsilon "
+        f"The answer {paid if after.n_questions > n_before else 'was stored already and cost nothing'}. Spent so far: "
+        f"epsilon {rounded_up(after.spent_epsilon)} of {rounded_up(after.budget.epsilon)}; a question of up to epsilon "
         f"{rounded_down(after.remaining_epsilon)} still fits."
     )
 
     def write_html(file: Path) -> None:
-        write_page(page(answer, dataset=private.name, model=order.model, bill=after.bill(), notes=(line,)), file)
+        bill = after.bill(newest=PAGE_LINES)
+        write_page(page(answer, dataset=private.name, model=order.model, bill=bill, notes=(line,)), file)
 
     give(
         output,

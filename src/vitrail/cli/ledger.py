@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +15,7 @@ from .._checks import choice
 from ..accounting import rounded_down, rounded_up
 from ..errors import InvalidInput
 from ..ledger import FILE_ENDINGS
+from ..ledger.statement import SHOWN_LINES
 from ..results.archive import json_bytes, write_bytes
 from ..results.codec import to_json
 from . import declarations as options
@@ -25,27 +26,43 @@ if TYPE_CHECKING:
     from ..ledger import Entry, ReservationLine, Statement
 
 
-def budget(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
+def budget(
+    ledger: options.LedgerToRead,
+    account: options.OnlyAccount = None,
+    newest: Annotated[
+        int | None,
+        typer.Option(
+            "--lines", min=0, metavar="N", help="Of the bill the newest N lines; 50 if not given, with --json all."
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
     """Show what was spent, what is left, and the bill."""
-    statements = _statements(ledger, account)
-    if as_json:
-        print_json([statement.to_json() | {"bill": to_json(statement.bill())["lines"]} for statement in statements])
-        return
+    with _statements(ledger, account) as statements:
+        if as_json:
+            bills = [to_json(statement.bill(newest))["lines"] for statement in statements]
+            print_json([statement.to_json() | {"bill": bill} for statement, bill in zip(statements, bills, strict=True)])
+            return
+        bills_shown = [statement.bill(SHOWN_LINES if newest is None else newest) for statement in statements]
     if not statements:
         print_lines("This ledger has no account yet; the first question about a dataset opens one.")
-    for number, statement in enumerate(statements):
+    for number, (statement, bill) in enumerate(zip(statements, bills_shown, strict=True)):
         print_lines(*([""] if number else []), *_statement_lines(statement))
-        if (bill := statement.bill()).lines:
+        if bill.lines:
             from ..show import bill_table
 
             table = bill_table(bill)
             print_lines("")
             print_table(table.header, table.rows, numeric=table.numeric)
+        if bill.omission:
+            print_lines("", f"{bill.omission} More of them: --lines N.")
 
 
-def _statements(ledger: str, account: str | None) -> list[Statement]:
+@contextmanager
+def _statements(ledger: str, account: str | None) -> Iterator[list[Statement]]:
+    """The statements of one account or all, while the ledger is open, from which they read their entries."""
     with closing(open_existing_ledger(ledger)) as opened:
-        return [opened.statement(name) for name in (opened.accounts() if account is None else (account,))]
+        yield [opened.statement(name) for name in (opened.accounts() if account is None else (account,))]
 
 
 def _statement_lines(statement: Statement) -> Iterator[str]:
@@ -137,7 +154,8 @@ ENTRY_COLUMNS: dict[str, Callable[[Entry], object]] = {
 
 def entries(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
     """List every entry: openings, caps, charges, releases, replays, reservations, and what analysts keep."""
-    every = [entry for statement in _statements(ledger, account) for entry in statement.entries]
+    with _statements(ledger, account) as statements:
+        every = [entry for statement in statements for entry in statement.entries]
     if as_json:
         shown = ("account", "seq", "time_utc", "kind", "previous", "digest")
         print_json([{name: getattr(entry, name) for name in shown} | {"body": dict(entry.body)} for entry in every])
@@ -161,8 +179,8 @@ RESERVATION_COLUMNS: dict[str, Callable[[ReservationLine], object]] = {
 
 def reservations(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
     """List what recipes have reserved and not finished: whose, for what, and how much was booked against it."""
-    statements = _statements(ledger, account)
-    lines = [(statement.account, line) for statement in statements for line in statement.reservations]
+    with _statements(ledger, account) as statements:
+        lines = [(statement.account, line) for statement in statements for line in statement.reservations]
     if as_json:
         print_json([{"account": name, **line.to_json()} for name, line in lines])
     elif not lines:

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
 from .entries import Entry, Part
-from .results import (
-    AnalystLine,
-    Charge,
-    PartLine,
-    Replay,
-    Reservation,
-    ReservationLine,
-    Statement,
-    Verification,
-    VerifiedAccount,
-)
+from .results import Charge, Replay, Reservation, Verification, VerifiedAccount
+from .statement import AnalystLine, PartLine, ReservationLine, Statement
 
 if TYPE_CHECKING:
     from .sql import SqlLedger

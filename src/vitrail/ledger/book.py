@@ -19,8 +19,8 @@ from .._checks import did_you_mean
 from ..accounting import Cost, JsonValue
 from ..accounting.neighbours import check_neighbours
 from ..errors import InvalidInput, LedgerCorrupted, LedgerError
-from .entries import Entry, Kind, RawEntry, cost_from_json, decode, digest_of, utc_now
-from .tables import TABLES, AccountRow, Row, pack, unpack
+from .entries import Entry, Kind, RawEntry, corrupted, cost_from_json, decode, digest_of, utc_now
+from .tables import TABLES, AccountRow, ReservationRow, Row, pack, unpack
 
 _R = TypeVar("_R")
 
@@ -47,7 +47,24 @@ def _insert(table: Table, *, or_replace: bool) -> str:
     return f"{statement} ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}" if or_replace else statement
 
 
-_TAIL = _select(RawEntry, "account").replace("WHERE", "WHERE seq >= :seq AND")
+# Two, where one is expected: whether there is more is all that is asked.
+_TAIL = _select(RawEntry, "account").replace("WHERE", "WHERE seq >= :seq AND") + " LIMIT 2"
+_BETWEEN = _select(RawEntry, "account").replace("WHERE", "WHERE seq BETWEEN :first AND :last AND")
+# Written out, not bound: an index of the open ones alone (``tables``) is used only where the text says that they are.
+_OPEN = _select(ReservationRow, "account").replace("WHERE", "WHERE state = 'open' AND")
+
+
+@cache
+def _names(table: str) -> str:
+    """The accounts in a table, each found from the one before it by the primary key: as many steps as there are accounts.
+
+    ``SELECT DISTINCT`` would read every row.
+    """
+    first, after = (f"SELECT min(account) AS account FROM {table}{where}" for where in ("", " WHERE account > n.account"))  # noqa: S608
+    return (
+        f"WITH RECURSIVE n(account) AS ({first} UNION ALL SELECT ({after}) FROM n WHERE n.account IS NOT NULL) "  # noqa: S608
+        "SELECT account FROM n WHERE account IS NOT NULL"
+    )
 
 
 @cache
@@ -115,8 +132,11 @@ class Book:
     def names(self) -> tuple[str, ...]:
         """Every account that any row names, sorted."""
         tables = [table.name for table in TABLES.values() if "account" in table.c]
-        everywhere = " UNION ".join(f"SELECT account FROM {name}" for name in tables)  # noqa: S608
-        return tuple(sorted(str(name) for (name,) in self._execute(everywhere, {})))
+        return tuple(sorted({str(name) for table in tables for (name,) in self._execute(_names(table), {})}))
+
+    def open_reservations(self, account: str) -> list[ReservationRow]:
+        """Those that were neither finished nor freed, oldest first; those that were are not read."""
+        return self._run(ReservationRow, _OPEN, {"account": account})
 
     def account(self, account: str) -> AccountRow | None:
         """The account's row. Read once: for a writer it is locked, and a reader has one snapshot."""
@@ -149,6 +169,10 @@ class Book:
             raise corrupted(account, f"entries follow its head (number {row.seq})")
         return row
 
+    def between(self, account: str, first: int, last: int) -> list[RawEntry]:
+        """The entries with these numbers, both included, in order; those that are there."""
+        return self._run(RawEntry, _BETWEEN, {"account": account, "first": first, "last": last})
+
     def append(self, row: AccountRow, kind: Kind, body: Mapping[str, JsonValue]) -> AccountRow:
         """Append an entry, and write the account's row with its new head."""
         raw = Entry(row.account, row.seq + 1, utc_now(), kind, row.head, body).raw()
@@ -168,11 +192,3 @@ class Book:
         except LedgerCorrupted as error:
             raise corrupted(account, f"of entry {seq}, {error}") from error
         return entry if entry is not None and entry.kind == kind else None
-
-
-def corrupted(account: str, what: str) -> LedgerCorrupted:
-    """A chain that does not hold, in a sentence."""
-    return LedgerCorrupted(
-        f"The chain of account {account!r} does not hold: {what}. Run verify() for the full list, and go back to a copy of "
-        "the ledger that verifies."
-    )

@@ -28,7 +28,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -40,12 +40,15 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from ..errors import LedgerError
 from .book import Book
+from .entries import RawEntry
 from .results import Verification
 from .sqlite_file import BUSY_SECONDS, copied_to, is_empty, make_file
-from .tables import FORMAT_VERSION, METADATA, TABLES, FormatRow
+from .tables import FORMAT_VERSION, METADATA, OPEN_RESERVATIONS, TABLES, FormatRow, ReservationRow
 from .verification import verify
 
 _CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being created lock in PostgreSQL
+
+_INDEX = TABLES[ReservationRow].name, str(OPEN_RESERVATIONS.name)
 
 READ_ONLY = "vitrail_read_only"
 """The execution option of transactions that only read: they take a snapshot and block nobody."""
@@ -136,6 +139,12 @@ def _make_all_tables(connection: Connection) -> None:
     connection.execute(sql.insert(TABLES[FormatRow]).values(version=FORMAT_VERSION))
 
 
+def _lock_creation(connection: Connection) -> None:
+    """Be the only one who makes tables or indexes: in SQLite the write lock of the transaction does it."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sql.text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
+
+
 def _driver_connection(connection: Connection) -> sqlite3.Connection:
     """SQLite's own connection behind SQLAlchemy's."""
     driver = connection.connection.driver_connection
@@ -187,6 +196,7 @@ class Database:
         self.engine: Engine | None = None
         self._memory = _connect_in_memory() if self.in_memory else None
         self._lock = threading.Lock()  # of the one connection to memory
+        self._lacks_index = False
         if self.in_memory:
             return
         if self.is_file:
@@ -207,6 +217,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Book]:
         """A transaction that writes."""
+        self._add_index()
         with self.transaction(read_only=False) as connection:
             yield Book(connection, for_update=True)
 
@@ -215,6 +226,18 @@ class Database:
         """A transaction that reads one snapshot."""
         with self.transaction(read_only=True) as connection:
             yield Book(connection, for_update=False)
+
+    def entries(self, account: str, first: int, last: int) -> list[RawEntry]:
+        """Entries by their numbers, for a statement that was made earlier."""
+        try:
+            self.check_usable()
+        except LedgerError as error:
+            raise LedgerError(
+                f"{error} A statement knows its totals; its entries, and the bill's lines, are read from the ledger when "
+                "they are asked for."
+            ) from None
+        with self.reading() as book:
+            return book.between(account, first, last)
 
     @contextmanager
     def transaction(self, *, read_only: bool) -> Iterator[Connection]:
@@ -293,12 +316,12 @@ class Database:
         """Find the ledger; where there is none, make one if that is allowed."""
         with self.transaction(read_only=True) as connection:  # a reader without the right to write may still verify
             if self._holds_ledger(connection):
+                self._lacks_index = not sql.inspect(connection).has_index(*_INDEX)
                 return
         if must_exist:
             raise LedgerError(f"{self.where} holds no ledger. Check the address, or create one with open_ledger.")
         with self.transaction(read_only=False) as connection:
-            if connection.dialect.name == "postgresql":  # in SQLite the write lock of the transaction does it
-                connection.execute(sql.text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
+            _lock_creation(connection)
             if self._holds_ledger(connection):  # another process has just made it
                 return
             if self.is_file and not is_empty(Path(self.where)):
@@ -307,6 +330,15 @@ class Database:
                     "only."
                 )
             _make_all_tables(connection)
+
+    def _add_index(self) -> None:
+        """Give a ledger of an earlier version the index that it lacks. Who only reads changes nothing about a ledger."""
+        if not self._lacks_index:
+            return
+        self._lacks_index = False  # tried once: whoever may not do it has a slower statement, and everything else
+        with suppress(LedgerError), self.transaction(read_only=False) as connection:
+            _lock_creation(connection)
+            OPEN_RESERVATIONS.create(connection, checkfirst=True)
 
     def _holds_ledger(self, connection: Connection) -> bool:
         """Whether there is a ledger here. One of another format is refused, and so is one that lacks a table."""

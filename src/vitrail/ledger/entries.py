@@ -170,11 +170,20 @@ def decode(raw: RawEntry) -> Entry:
         entry = Entry(**fields)
         if entry.kind not in KINDS:
             raise LedgerCorrupted(f"its kind {entry.kind!r} is none that this version knows")
-        if entry.seq != raw.seq or entry.record != raw.record:
+        # What ``loads`` made is JSON's own types already, so the encoder writes what ``entry.record`` would, sooner.
+        if entry.seq != raw.seq or _ENCODER.encode({"format": FORMAT, **fields}) != raw.record:
             raise LedgerCorrupted("its text is not the canonical text of what it says")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise LedgerCorrupted(f"its text cannot be read ({type(error).__name__})") from error
     return entry
+
+
+def corrupted(account: str, what: str) -> LedgerCorrupted:
+    """A chain that does not hold, in a sentence."""
+    return LedgerCorrupted(
+        f"The chain of account {account!r} does not hold: {what}. Run verify() for the full list, and go back to a copy of "
+        "the ledger that verifies."
+    )
 
 
 def cost_to_json(cost: Cost) -> dict[str, JsonValue]:

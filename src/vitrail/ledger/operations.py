@@ -34,12 +34,14 @@ from dataclasses import replace
 from typing import Literal, TypeVar
 
 from ..accounting import Cost, Event, JsonValue, dearest, event_to_json, exposure
-from ..errors import LedgerCorrupted, LedgerError
+from ..errors import LedgerError
 from . import entries
 from .allowance import fits, refusal
-from .book import Book, corrupted
-from .entries import Entry, Part, RawEntry, canonical_json, content_to_json, cost_from_json, cost_to_json, decode, price
-from .results import AnalystLine, Charge, PartLine, Replay, Reservation, ReservationLine, Statement, question_text
+from .book import Book
+from .chain import Chain, Reader
+from .entries import Entry, Part, canonical_json, content_to_json, corrupted, cost_from_json, cost_to_json, price
+from .results import Charge, Replay, Reservation
+from .statement import AnalystLine, PartLine, ReservationLine, Statement, question_text
 from .tables import AccountRow, AnalystRow, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, SightingRow
 
 _Total = TypeVar("_Total", AccountRow, AnalystRow)
@@ -124,9 +126,7 @@ def still_wanted(book: Book, asked: Reservation) -> Reservation:
     earlier = [known for known in book.rows(ReservationRow, **named) if known.part == asked.part]
     for known in earlier:
         if known.analyst == asked.analyst and known.state == "open":
-            entry = book.entry(known.account, known.reserved_seq, "reserved")
-            if entry is None:
-                raise corrupted(known.account, f"its entry {known.reserved_seq}, which made a reservation, is missing")
+            entry = _reserved_by(book, known)
             held, held_of_cap = cost_from_json(entry.body["cost"]), cost_from_json(entry.body["counted"])
             return replace(asked, seq=entry.seq, cost=held, counted=held_of_cap, digest=entry.digest)
     steps = [step for step in book.rows(ChargeRow, **named) if step.part == asked.part]
@@ -135,6 +135,14 @@ def still_wanted(book: Book, asked: Reservation) -> Reservation:
     if any(known.state == "finished" for known in earlier):
         return replace(asked, cost=Cost(), counted=seen.left_of(booked))
     return replace(asked, cost=booked.left_of(asked.cost), counted=seen.left_of(asked.cost))
+
+
+def _reserved_by(book: Book, known: ReservationRow) -> Entry:
+    """The entry that made the reservation."""
+    entry = book.entry(known.account, known.reserved_seq, "reserved")
+    if entry is None:
+        raise corrupted(known.account, f"its entry {known.reserved_seq}, which made a reservation, is missing")
+    return entry
 
 
 def make_reservation(book: Book, row: AccountRow, wanted: Reservation, question: Mapping[str, JsonValue]) -> Reservation:
@@ -297,14 +305,14 @@ def checked_content(book: Book, stored: ReleaseRow | KeptRow) -> bytes:
 # --- the statement -------------------------------------------------------------------------------------------------------
 
 
-def statement(book: Book, account: str) -> Statement:
-    """The state of the account and its bill."""
+def statement(book: Book, account: str, read: Reader) -> Statement:
+    """The state of the account, from its running totals; ``read`` is for the entries, should somebody ask for them.
+
+    What is read is what is shown: a row for the account, one for every analyst, part and open reservation, and the last
+    entry, which must be the head. How many entries there are makes no difference.
+    """
     row = book.locked(account)
     delta = row.budget.question_delta
-    try:
-        chain = tuple(decode(raw) for raw in book.stream(RawEntry, account))
-    except LedgerCorrupted as error:
-        raise corrupted(account, f"of an entry, {error}") from error
     return Statement(
         account,
         row.budget,
@@ -312,17 +320,15 @@ def statement(book: Book, account: str) -> Statement:
         row.capacity,
         row.spent,
         row.n_questions,
+        row.seq,
+        row.head,
         tuple(
             AnalystLine(line.analyst, line.spent, line.cap, line.capacity, delta)
             for line in book.rows(AnalystRow, account=account)
         ),
-        chain,
         _part_lines(row, book.rows(PartRow, account=account, analyst="")),
-        tuple(
-            _reservation_line(chain[held.reserved_seq - 1], held, delta)
-            for held in book.rows(ReservationRow, account=account)
-            if held.state == "open"
-        ),
+        tuple(_reservation_line(_reserved_by(book, held), held, delta) for held in book.open_reservations(account)),
+        Chain(account, row.seq, row.head, read),
     )
 
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -43,7 +44,8 @@ from .database import Database, TransactionFailed
 from .entries import GENESIS, LARGEST_KEPT, Part, RawEntry, content_to_json, cost_to_json, price
 from .high_water import HighWater, HighWaterMarks, refuse_older_copy, state_folder
 from .operations import account_asked, analyst_row, spend, spend_of_cap
-from .results import Charge, Replay, Reservation, Statement, Verification
+from .results import Charge, Replay, Reservation, Verification
+from .statement import Statement
 from .tables import AccountRow, ChargeRow, KeptRow, ReleaseRow, ReservationRow, SightingRow
 from .verification import verify
 
@@ -353,8 +355,7 @@ class SqlLedger:
             row = book.locked(account)
             held = book.get(ReservationRow, account=account, reserved_seq=seq)
             if held is None:
-                every = book.rows(ReservationRow, account=account)
-                listed = ", ".join(str(known.reserved_seq) for known in every if known.state == "open") or "none"
+                listed = ", ".join(str(known.reserved_seq) for known in book.open_reservations(account)) or "none"
                 raise LedgerError(f"Entry {seq} of account {account!r} is no reservation; open are {listed}.")
             if held.state != "open":
                 raise LedgerError(
@@ -382,9 +383,14 @@ class SqlLedger:
             return None if row is None else operations.checked_content(book, row)
 
     def statement(self, account: str) -> Statement:
-        """The account's state and its bill."""
+        """The account's state, at a price that does not depend on how many entries there are.
+
+        Totals are those that every charge keeps, and the last entry is checked to be the head. Entries, and with them the
+        bill's lines, are read when the statement is asked for them; they are checked then, and must lead to that head
+        (``chain``). So a damaged entry is found by who reads it, and by :meth:`verify`, which is who adds up afresh.
+        """
         with self._database.reading() as book:
-            return operations.statement(book, account)
+            return operations.statement(book, account, partial(self._database.entries, account))
 
     def accounts(self) -> tuple[str, ...]:
         """The names of all accounts, sorted."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text, text
 
 from ..accounting import Cost, JsonValue
 from ..accounting.guarantee import Budget
@@ -218,3 +218,10 @@ for _row, _column in ((ChargeRow, "key"), (ChargeRow, "recipe"), (ReservationRow
     _of = TABLES[_row].c
     _named = _of[_column].is_not(None)  # what has no name is never looked up by it
     Index(f"{TABLES[_row].name}_by_{_column}", _of.account, _of[_column], sqlite_where=_named, postgresql_where=_named)
+
+_of = TABLES[ReservationRow].c
+_open = text("state = 'open'")  # of those that are finished there are as many as there were questions
+OPEN_RESERVATIONS = Index(
+    "vitrail_reservations_open", _of.account, _of.reserved_seq, sqlite_where=_open, postgresql_where=_open
+)
+"""Later than the tables: a ledger of an earlier version has it from its first transaction that writes (``database``)."""

@@ -46,6 +46,7 @@ from ..explain.mean_reasons import mean_reasons_recipe
 from ..explain.private_rows import MOST_COLUMNS, PrivateRowsExplainer
 from ..explain.recipe import Conversation, Given, GlobalExplainer, Recipe, Terms, scaled
 from ..ledger import Statement
+from ..ledger.statement import asked_text
 from ..model import Model
 from ..results.archive import MOST_BYTES, digest
 from ..results.class_picture import ClassPicture
@@ -273,7 +274,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
     def __call__(self, *, epsilon: Given = None, mu: Given = None) -> Pane:
         """Pay for the pane, all parts or none; the same again is free."""
-        last = max((entry.seq for entry in self.data.budget.entries), default=0)
+        last = self.data.budget.n_entries
         made = super().__call__(epsilon=epsilon, mu=mu)
         lines = _ledger_lines(self.data.budget, last, made.cost)
         return made if not lines else made.with_bill(lines)
@@ -318,14 +319,14 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
 def _ledger_lines(statement: Statement, last: int, cost: Cost) -> tuple[Line, ...]:
     """The ledger's lines of this release, charges of replayed answers included; none if somebody else asked meanwhile."""
-    recent = [entry for entry in statement.entries if entry.seq > last]
-    seen = {entry.seq for entry in recent if entry.kind == "charged"}
-    seen |= {of for entry in recent if entry.kind == "replayed" and isinstance(of := entry.body.get("of"), int)}
-    costs = {entry.seq: entry.cost for entry in statement.entries if entry.seq in seen}
-    if sum(costs.values(), Cost()) != cost:
+    recent = statement.since(last)
+    seen = {entry.seq: entry for entry in recent if entry.kind == "charged"}
+    again = {of for entry in recent if entry.kind == "replayed" and isinstance(of := entry.body.get("of"), int)}
+    seen |= {seq: statement.chain.entry(seq) for seq in again - seen.keys()}
+    if sum((entry.cost for entry in seen.values()), Cost()) != cost:
         return ()
-    paid = {line.seq: line for line in statement.bill().lines if line.seq in seen and line.paid}
-    return tuple(Line(seq, line.time_utc[:10], line.what, costs[seq], line.epsilon) for seq, line in sorted(paid.items()))
+    paid = [(seq, entry, entry.cost) for seq, entry in sorted(seen.items())]
+    return tuple(Line(seq, e.time_utc[:10], asked_text(e), price, statement.epsilon(price)) for seq, e, price in paid)
 
 
 class PaneOptions(TypedDict, total=False):

@@ -196,7 +196,7 @@ class PrivateData:
 
     @property
     def budget(self) -> Statement:
-        """Spent, remaining, and the bill."""
+        """Spent, remaining, and the bill, whose lines are read when they are asked for."""
         return self.__ledger.statement(self.__account)
 
     @property
