@@ -28,6 +28,7 @@ import patel_tables
 import persons_tables
 import quotes_tables
 import reasons_tables
+import scale_tables
 import tailoring_tables
 import vault_tables
 from page_marks import ROOT, BadMark, badly_set, unmarked, written
@@ -49,6 +50,7 @@ MAKERS = (
     persons_tables,
     quotes_tables,
     reasons_tables,
+    scale_tables,
     tailoring_tables,
     vault_tables,
 )
