@@ -98,7 +98,7 @@ class Declaration:
     pane_expires: str | None = None
     page: Mapping[str, Any] | None = None
 
-    def open(self, *, analyst: str = OWNER, rows: object = None, ledger: object = None) -> PrivateData:
+    def open(self, *, analyst: str = OWNER, rows: object = None, ledger: object = None, workers: int = 1) -> PrivateData:
         """The private data; ``rows`` and ``ledger`` in place of the declared ones, for rehearsals and tests."""
         if self.caps and analyst not in (*self.caps, OWNER):
             raise InvalidInput(
@@ -119,6 +119,7 @@ class Declaration:
             analyst=analyst,
             account=self.account,
             version=self.version,
+            workers=workers,
         )
         known = {line.analyst: line.cap for line in data.budget.analysts}
         for name, cap in self.caps.items():
@@ -131,7 +132,7 @@ class Declaration:
         return {name: [] for name in (*self.schema, *([] if self.person is None else [self.person]))}
 
 
-def open(path: str | Path, *, analyst: str = OWNER) -> PrivateData:  # noqa: A001 - vt.open is what people look for
+def open(path: str | Path, *, analyst: str = OWNER, workers: int = 1) -> PrivateData:  # noqa: A001 - vt.open is what people look for
     r"""Open private data that a file declares: rows, schema, budget and ledger in one.
 
     Parameters
@@ -140,6 +141,8 @@ def open(path: str | Path, *, analyst: str = OWNER) -> PrivateData:  # noqa: A00
         A file as ``vitrail init`` writes it, such as ``census.toml``.
     analyst : str
         Who asks. The file may cap what analysts learn; where it caps any, others than the owner are refused.
+    workers : int
+        How many processes walk over the rows. That is a matter of the machine, so the file says nothing of it.
 
     Returns
     -------
@@ -171,7 +174,7 @@ def open(path: str | Path, *, analyst: str = OWNER) -> PrivateData:  # noqa: A00
     >>> vt.marginals(data, epsilon=0.5).guarantee.epsilon <= data.budget.budget.epsilon
     True
     """
-    return read_declaration(Path(path)).open(analyst=analyst)
+    return read_declaration(Path(path)).open(analyst=analyst, workers=workers)
 
 
 def read_declaration(path: Path) -> Declaration:
