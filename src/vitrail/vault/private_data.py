@@ -25,9 +25,10 @@ from .rows.persons import open_persons
 from .rows.predictions import Predictions
 from .rows.row_function import RowPass
 from .rows.sources import RowSource
+from .sums.device import check_device
 from .training.choice import MapChoice, trained
 from .training.plan import MapTraining
-from .training.run import check_device, training_rows
+from .training.run import training_rows
 
 KEY_FORMAT = 1
 
@@ -74,6 +75,8 @@ class PrivateData:
         How many rows a function on rows is shown at a time.
     threads : int
         How many blocks are worked on at once. Sums are the same for any number.
+    device : str
+        "cuda": large exact products and torch models are worked out there; "auto": where there is one. Sums are the same.
 
     Examples
     --------
@@ -88,18 +91,7 @@ class PrivateData:
     PrivateData('patients', 2 columns, declared rows 400)
     """
 
-    __slots__ = (
-        "__account",
-        "__analyst",
-        "__delta",
-        "__facts",
-        "__ledger",
-        "__name",
-        "__part",
-        "__predictions",
-        "__rows",
-        "__version",
-    )
+    __slots__ = "__account __analyst __delta __facts __ledger __name __part __predictions __rows __version".split()  # noqa: SIM905
 
     def __init__(
         self,
@@ -119,12 +111,14 @@ class PrivateData:
         version: str = "1",
         block_rows: int | None = None,
         threads: int = 1,
+        device: str = "cpu",
     ) -> None:
         if not isinstance(budget, Budget):
             raise InvalidInput(f"budget is {budget!r}; declare one: vt.Budget(epsilon=1.0, delta=1e-6)")
         for what, text in (("name", name), ("analyst", analyst), ("version", version), ("account", account or name)):
             _checks.text(what, text)
-        self.__facts = checked_facts(schema, target, n_rows_public, neighbours, block_rows, threads, rows_per_person, person)
+        about = (schema, target, n_rows_public, neighbours, block_rows, threads, rows_per_person, person)
+        self.__facts = checked_facts(*about, check_device(device))
         if (why := emptiness(budget, self.__facts.n_rows_public)) is not None:
             warnings.warn(f"{name}: {why}.", stacklevel=2)
         self.__name, self.__analyst, self.__version = name, analyst, version

@@ -21,9 +21,10 @@ and cost nothing.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,16 +35,8 @@ from ...errors import InvalidInput
 from ..public_facts import PublicFacts
 from ..rows.block import Arrays, Block, Counted
 from ..rows.row_function import RowFunction, RowPass
-from ..sums.grid import (
-    FLOAT_SLACK,
-    Grid,
-    coarse_step,
-    exact_products,
-    power_of_two_below,
-    rounded_to,
-    squared_norms,
-    to_grid,
-)
+from ..sums.device import OnGrid, device_for, divided, on_grid, product, shortened
+from ..sums.grid import FLOAT_SLACK, Grid, coarse_step, exact_products, power_of_two_below, rounded_to
 from .question import Answer, RowQuestion, SumPlan, sigma_for
 
 CELL_BITS = 20
@@ -141,34 +134,38 @@ class ProductSumPlan(SumPlan[ProductSum]):
     def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
         """The exact sums, flat, rounded to the coarse grid."""
         question, shapes = self.question, zip(self.question.lefts, self.question.rights, strict=True)
-        totals = exact_products(rows, question.row_function(), self._products, shapes, block_rows, EXACT_ROWS)
+        lefts, rights = question.lefts, question.rights
+        numbers, multiplied = sum(lefts) + sum(rights), sum(map(operator.mul, lefts, rights))
+        device = device_for(rows.facts.device, min(block_rows, EXACT_ROWS), multiplied, numbers)
+        products = partial(self._products, device=device)
+        totals = exact_products(rows, question.row_function(), products, shapes, block_rows, EXACT_ROWS)
         cells = [
             rounded_to(self.step, total, left.step * right.step).reshape(-1)
             for total, (left, right) in zip(totals, self.grids, strict=True)
         ]
         return np.concatenate(cells)
 
-    def _products(self, arrays: Arrays, counted: Counted) -> list[Floats]:
+    def _products(self, arrays: Arrays, counted: Counted, device: str = "cpu") -> list[Floats]:
         """One exact product per block, for at most EXACT_ROWS rows."""
+        lefts = [on_grid(array, grid, device) for array, (grid, _) in zip(arrays[0::2], self.grids, strict=True)]
+        rights = [on_grid(array, grid, device) for array, (_, grid) in zip(arrays[1::2], self.grids, strict=True)]
         usable = counted.valid.copy()
-        for array in arrays:
-            if not np.isfinite(array.sum()):  # cheap to rule out; a row that is not finite counts zero
-                usable &= np.isfinite(array).all(axis=1)
-        lefts = [to_grid(array, grid) for array, (grid, _) in zip(arrays[0::2], self.grids, strict=True)]
-        rights = [to_grid(array, grid) for array, (_, grid) in zip(arrays[1::2], self.grids, strict=True)]
+        for one in (*lefts, *rights):  # a row that is not finite counts zero
+            usable &= one.finite
         factors = self._factors(lefts, rights)
         factors[~usable] = 0.0
+        short = [left.cells for left in lefts]
         if (factors != 1.0).any():
-            lefts = [np.trunc(left * factors[:, None]) for left in lefts]
-        if counted.among is not None:  # a quotient of whole numbers below 2**53 never rounds up to the next
-            lefts = [np.trunc(left / counted.among[:, None]) for left in lefts]
-        return [left.T @ right for left, right in zip(lefts, rights, strict=True)]
+            short = [shortened(cells, factors) for cells in short]
+        if counted.among is not None:
+            short = [divided(cells, counted.among) for cells in short]
+        return [product(cells, right.cells) for cells, right in zip(short, rights, strict=True)]
 
-    def _factors(self, lefts: list[Floats], rights: list[Floats]) -> Floats:
+    def _factors(self, lefts: list[OnGrid], rights: list[OnGrid]) -> Floats:
         """What the left vectors of each row are multiplied by, so that all its products together obey ``l2_bound``."""
-        squares = np.zeros(len(lefts[0]))
+        squares = np.zeros(len(lefts[0].squares))
         for left, right, (left_grid, right_grid) in zip(lefts, rights, self.grids, strict=True):
-            squares += squared_norms(left) * squared_norms(right) * (left_grid.step * right_grid.step) ** 2
+            squares += left.squares * right.squares * (left_grid.step * right_grid.step) ** 2
         inner = self.question.l2_bound * FLOAT_SLACK
         norms = np.sqrt(squares)
         # 2**-42 covers the rounding of this norm; the default bound is larger than what vectors at their bounds can reach.

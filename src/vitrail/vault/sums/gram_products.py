@@ -44,6 +44,7 @@ from ...errors import InvalidInput
 from ...nothing_escapes import attempt
 from ..rows.block import Arrays, Counted, among_fillers, salvaged
 from ..rows.row_function import RowPass
+from .device import Array, beside, device_for, namespace, on_host, pair_columns, placed, product
 from .grid import FLOAT_SLACK, Grid, clip_rows, exact_products, power_of_two_below, squared_norms, to_grid
 
 if TYPE_CHECKING:
@@ -91,12 +92,14 @@ class SharedProduct:
         if question.centres is not None:
             centres = np.asarray(to_grid(question.centres, self.unit_grid))
 
-        shapes, products = [(question.queries, self.n_columns)], partial(self._products, centres)
+        numbers, multiplied = question.size + question.queries, question.queries * self.n_columns
+        device = device_for(rows.facts.device, min(block_rows, SHARED_ROWS), multiplied, numbers)
+        shapes, products = [(question.queries, self.n_columns)], partial(self._products, centres, device=device)
         (total,) = exact_products(rows, question.row_function(), products, shapes, block_rows, SHARED_ROWS)
         whole_centres = np.broadcast_to(centres, (question.queries, question.size)).astype(np.int64).astype(np.object_)
         return self._around(total, whole_centres)
 
-    def _products(self, centres: Floats, arrays: Arrays, counted: Counted) -> list[Floats]:
+    def _products(self, centres: Floats, arrays: Arrays, counted: Counted, device: str = "cpu") -> list[Floats]:
         u, y, row_weights = arrays
         usable = counted.valid & ~np.isnan(y[:, 0])
         if not np.isfinite(u.sum()):  # cheap to rule out; a row that is not finite counts zero
@@ -114,6 +117,8 @@ class SharedProduct:
             )
         if not usable.all():
             weights[~usable] = 0.0
+        if device != "cpu":
+            return [product(placed(weights, device), pair_columns(u_cells, y_cells, UNIT_BITS, device))]
         columns = np.empty((len(u), self.n_columns))
         for some in _pieces(len(u), self.n_columns):
             self._fill_columns(columns[some], u_cells[some], None if y_cells is None else y_cells[some])
@@ -223,12 +228,15 @@ class DirectProducts:
         question = self.question
         right = question.size + (1 if question.cross else 0)
         shapes = [(question.queries, right, question.size)]
-        (exact,) = exact_products(rows, question.row_function(), self._products, shapes, block_rows, DIRECT_ROWS)
+        numbers, multiplied = question.size + question.queries, question.queries * right * question.size
+        device = device_for(rows.facts.device, min(block_rows, DIRECT_ROWS), multiplied, numbers)
+        products = partial(self._products, device=device)
+        (exact,) = exact_products(rows, question.row_function(), products, shapes, block_rows, DIRECT_ROWS)
         first, second = np.triu_indices(question.size)
         gram = exact[:, first, second]
         return gram if not question.cross else np.concatenate((gram, exact[:, question.size, :]), axis=1)
 
-    def _products(self, arrays: Arrays, counted: Counted) -> list[Floats]:
+    def _products(self, arrays: Arrays, counted: Counted, device: str = "cpu") -> list[Floats]:
         """For each query the integer matrix (v, t)^T v of at most DIRECT_ROWS rows."""
         question = self.question
         u, finite = clip_rows(arrays[0], question.row_norm)
@@ -236,9 +244,9 @@ class DirectProducts:
         usable = counted.valid & finite & ~np.isnan(y)
         share = 1.0 if counted.among is None else 1.0 / counted.among
         roots = self._root_weights(u, y, arrays[2], usable, share)
-        products = np.empty((question.queries, question.size + (1 if question.cross else 0), question.size))
+        there, products = placed(u, device), np.empty((question.queries, question.size + question.cross, question.size))
         for query in range(question.queries):
-            d = u if question.centres is None else u - question.centres[query]
+            d = there if question.centres is None else there - placed(question.centres[query], device)
             products[query] = self._one_product(d, y, roots[:, query], usable, share)
         return [products]
 
@@ -260,18 +268,24 @@ class DirectProducts:
         weights[~usable] = 0.0
         return np.sqrt(weights, out=weights)
 
-    def _one_product(self, d: Floats, y: Floats, roots: Floats, usable: Bools, share: float | Floats) -> Floats:
-        """(v, t)^T v of one query, exact integers."""
-        v = np.rint(d * (roots / self.v_step)[:, None])
-        t = np.rint(y * (roots / self.t_step)) if self.question.cross else np.zeros(len(v))
-        keep = usable & self._obeys(v, t, share)
-        v[~keep], t[~keep] = 0.0, 0.0
-        left = np.concatenate((v, t[:, None]), axis=1) if self.question.cross else v
-        return np.asarray(left.T @ v)
+    def _one_product(self, d: Array, y: Floats, roots: Floats, usable: Bools, share: float | Floats) -> Floats:
+        """(v, t)^T v of one query, exact integers, on whichever device ``d`` is."""
+        xp = namespace(d)
+        v = xp.round(d * beside(roots / self.v_step, d)[:, None])
+        squares = squared_norms(v) if xp is np else on_host((v * v).sum(dim=1))
+        t = np.rint(y * (roots / self.t_step)) if self.question.cross else np.zeros(len(y))
+        lost = ~(usable & self._obeys(squares, t, share))
+        if lost.any():
+            v[beside(lost, v)], t[lost] = 0.0, 0.0
+        left = xp.concatenate((v, beside(t, v)[:, None]), axis=1) if self.question.cross else v
+        return product(left, v)
 
-    def _obeys(self, v: Floats, t: Floats, share: float | Floats) -> Bools:
-        """Whether the integers of each row obey the bound; False for what is not finite. Squares stay below 2**53: exact."""
-        v2 = squared_norms(v) * self.gram_cell
+    def _obeys(self, squares: Floats, t: Floats, share: float | Floats) -> Bools:
+        """Whether the integers v and t of each row obey the bound; False for what is not finite.
+
+        v.v is at most 2**43 however large the row was, because the weight was lowered: exact in any order.
+        """
+        v2 = squares * self.gram_cell
         most = (self.question.l2_bound * share) ** 2 * FLOAT_SLACK**0.25
         return np.asarray(v2 * (v2 + (t * self.t_step) ** 2) <= most)
 

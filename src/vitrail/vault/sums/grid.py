@@ -115,16 +115,20 @@ def to_grid(contributions: Floats, grid: Grid, among: Floats | None = None) -> F
         contributions = contributions / among[:, None]
     with np.errstate(all="ignore"):
         norms_squared = squared_norms(contributions)
-        bound = grid.l2_bound if among is None else grid.l2_bound / among
-        shrink = _inner_norm(grid, among) / np.sqrt(norms_squared)
-        scale = np.where(norms_squared <= bound * bound, 1.0 / grid.step, shrink)
-        cells: Floats = contributions * scale[:, None]
+        cells: Floats = contributions * cell_scales(norms_squared, grid, among)[:, None]
         np.rint(cells, out=cells)
         # a squared norm that overflowed says nothing about the direction: such rows are clipped the careful way too
         broken = ~(_within_limit(cells, grid, among) & np.isfinite(norms_squared))
     if broken.any():
-        cells[broken] = _repaired(contributions[broken], grid, None if among is None else among[broken])
+        cells[broken] = repaired(contributions[broken], grid, None if among is None else among[broken])
     return cells
+
+
+def cell_scales(norms_squared: Floats, grid: Grid, among: Floats | None) -> Floats:
+    """What each row is multiplied by before it is rounded to cells."""
+    bound = grid.l2_bound if among is None else grid.l2_bound / among
+    shrink = _inner_norm(grid, among) / np.sqrt(norms_squared)
+    return np.where(norms_squared <= bound * bound, 1.0 / grid.step, shrink)
 
 
 def _inner_norm(grid: Grid, among: Floats | None) -> float | Floats:
@@ -150,7 +154,7 @@ def _within_limit(cells: Floats, grid: Grid, among: Floats | None) -> Bools:
     return np.asarray(plausible & (whole_squares <= grid.limit_squared))
 
 
-def _repaired(contributions: Floats, grid: Grid, among: Floats | None) -> Floats:
+def repaired(contributions: Floats, grid: Grid, among: Floats | None) -> Floats:
     """The few rows for which plain arithmetic overflowed, or rounding carried past the limit: scaled and rounded again."""
     rows = np.where(np.isfinite(contributions).all(axis=1, keepdims=True), contributions, 0.0)
     largest = np.abs(rows).max(axis=1)
