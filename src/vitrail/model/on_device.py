@@ -27,21 +27,23 @@ FEWEST_PARAMETERS = 2**14
 """Of modules with fewer, a block takes no longer on a core than on its way there and back (docs/speed.md)."""
 
 _PRODUCTS = """addmm mm bmm baddbmm matmul linear mv addmv convolution cudnn_convolution _convolution mkldnn_convolution"""
-_ELEMENTWISE = """add sub rsub mul div neg abs reciprocal sqrt rsqrt square pow exp exp2 expm1 log log2 log10 log1p sin cos tan
-sinh cosh tanh asinh acosh atanh atan atan2 asin acos erf erfc floor ceil round trunc frac sign fmod remainder clamp clamp_min
-clamp_max minimum maximum fmin fmax where lerp addcmul addcdiv hypot logaddexp nan_to_num eq ne lt le gt ge logical_and
-logical_or logical_not logical_xor isnan isinf isfinite bitwise_and bitwise_or bitwise_not relu gelu sigmoid silu mish elu selu
-celu leaky_relu hardtanh hardsigmoid hardswish softplus log_sigmoid_forward threshold prelu _prelu_kernel hardshrink softshrink
-add_ sub_ mul_ div_ neg_ exp_ tanh_ relu_ sigmoid_ silu_ clamp_ clamp_min_ clamp_max_ leaky_relu_ hardtanh_ elu_"""
-_OVER_A_ROW = """sum mean amax amin prod var std var_mean std_mean linalg_vector_norm logsumexp argmax argmin max min any all
-cumsum cumprod _softmax _log_softmax _safe_softmax native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm
-_native_batch_norm_legit_no_training _fused_rms_norm max_pool2d_with_indices max_pool3d_with_indices avg_pool2d avg_pool3d
-_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d _scaled_dot_product_flash_attention
+_ELEMENTWISE = """add sub rsub mul div neg abs reciprocal sqrt rsqrt square pow exp exp2 expm1 log log2 log10 log1p sin
+cos tan sinh cosh tanh asinh acosh atanh atan atan2 asin acos erf erfc floor ceil round trunc frac sign fmod remainder
+clamp clamp_min clamp_max minimum maximum fmin fmax where lerp addcmul addcdiv hypot logaddexp nan_to_num eq ne lt le gt
+ge logical_and logical_or logical_not logical_xor isnan isinf isfinite bitwise_and bitwise_or bitwise_not relu gelu
+sigmoid silu mish elu selu celu leaky_relu hardtanh hardsigmoid hardswish softplus log_sigmoid_forward threshold prelu
+_prelu_kernel hardshrink softshrink add_ sub_ mul_ div_ neg_ exp_ tanh_ relu_ sigmoid_ silu_ clamp_ clamp_min_
+clamp_max_ leaky_relu_ hardtanh_ elu_"""
+_OVER_A_ROW = """sum mean amax amin prod var std var_mean std_mean linalg_vector_norm logsumexp argmax argmin max min
+any all cumsum cumprod _softmax _log_softmax _safe_softmax native_layer_norm native_group_norm native_batch_norm
+cudnn_batch_norm _native_batch_norm_legit_no_training _fused_rms_norm max_pool2d_with_indices max_pool3d_with_indices
+avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d _scaled_dot_product_flash_attention
 _scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention _scaled_dot_product_attention_math
 _scaled_dot_product_flash_attention_for_cpu _native_multi_head_attention _transformer_encoder_layer_fwd"""
 _MOVING = """t transpose permute view _unsafe_view reshape expand slice select unsqueeze squeeze cat stack split
-split_with_sizes unbind detach alias clone _to_copy copy_ repeat constant_pad_nd flip roll zeros ones zeros_like ones_like full
-full_like scalar_tensor arange lift_fresh lift_fresh_copy new_zeros new_ones new_full fill fill_ zero_ tril triu"""
+split_with_sizes unbind detach alias clone _to_copy copy_ repeat constant_pad_nd flip roll zeros ones zeros_like
+ones_like full full_like scalar_tensor arange lift_fresh lift_fresh_copy new_zeros new_ones new_full fill fill_ zero_
+tril triu empty"""
 SAFE = frozenset(" ".join((_PRODUCTS, _ELEMENTWISE, _OVER_A_ROW, _MOVING)).split())
 """Operations of torch that no number can make fail: products, functions of each number, sums over some, and other views."""
 
