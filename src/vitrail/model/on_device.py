@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,7 +62,8 @@ def moved(module: Any, device: str, inputs: Sequence[Floats]) -> Any | None:
         Public rows, one array for every number of rows that it will be called with.
     """
     torch = importlib.import_module("torch")
-    compiled = importlib.import_module("torch._dynamo.eval_frame").OptimizedModule
+    # where the compiler was never loaded, nothing is compiled
+    compiled = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", torch.jit.ScriptModule)
     if any(isinstance(part, torch.jit.ScriptModule | compiled) for part in module.modules()):
         return None
     sizes = [parameter.numel() for parameter in module.parameters()]
@@ -88,7 +90,8 @@ def _is_safe(module: Any, matrix: Floats, device: str) -> bool:
     torch = importlib.import_module("torch")
     modes = importlib.import_module("torch.utils._python_dispatch")
     tree_leaves = importlib.import_module("torch.utils._pytree").tree_leaves
-    place = torch.device("cpu" if device == "torch" else device).type
+    where = torch.device("cpu" if device == "torch" else device)
+    place = where.type
     strange: list[str] = []
 
     def on(some: object) -> set[str]:
@@ -105,7 +108,7 @@ def _is_safe(module: Any, matrix: Floats, device: str) -> bool:
             return result
 
     dtypes = [parameter.dtype for parameter in module.parameters() if parameter.is_floating_point()]
-    rows = torch.from_numpy(np.ascontiguousarray(matrix)).to(place, dtypes[0] if dtypes else torch.float32)
+    rows = torch.from_numpy(np.ascontiguousarray(matrix)).to(where, dtypes[0] if dtypes else torch.float32)
     with torch.no_grad(), Watch():
         module(rows)
     return not strange

@@ -246,7 +246,7 @@ class DirectProducts:
         roots = self._root_weights(u, y, arrays[2], usable, share)
         there, products = placed(u, device), np.empty((question.queries, question.size + question.cross, question.size))
         for query in range(question.queries):
-            d = there if question.centres is None else there - placed(question.centres[query], device)
+            d = there if question.centres is None else there - placed(question.centres[query].copy(), device)
             products[query] = self._one_product(d, y, roots[:, query], usable, share)
         return [products]
 
