@@ -149,9 +149,9 @@ class GramSum(RowQuestion):
         """Fix sigma and the coarse grid."""
         step, rounding = coarse_step(self.joint_bound, self.queries * (self.size**2 + self.size))
         sensitivity = facts.farthest(self.joint_bound) + rounding
-        products = SharedProduct(self) if self.queries >= SHARED_FROM_QUERIES else DirectProducts(self)
+        way = SharedProduct if self.queries >= SHARED_FROM_QUERIES else DirectProducts
         width = self.queries * (self.size * (self.size + 1) // 2 + (self.size if self.cross else 0))
-        return GramSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step, products)
+        return GramSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step, way(self, facts.device))
 
     def _probe_weight(self) -> None:
         if self.weight is None:

@@ -21,10 +21,9 @@ and cost nothing.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,12 +113,14 @@ class ProductSum(RowQuestion):
         width = sum(a * r for a, r in zip(self.lefts, self.rights, strict=True))
         step, rounding = coarse_step(self.l2_bound, width)
         sensitivity = facts.farthest(self.l2_bound) + rounding
-        return ProductSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step)
+        return ProductSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step, device=facts.device)
 
 
 @dataclass(frozen=True)
 class ProductSumPlan(SumPlan[ProductSum]):
     """A product sum with its noise fixed."""
+
+    device: str = "cpu"
 
     @cached_property
     def grids(self) -> tuple[tuple[Grid, Grid], ...]:
@@ -134,19 +135,17 @@ class ProductSumPlan(SumPlan[ProductSum]):
     def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
         """The exact sums, flat, rounded to the coarse grid."""
         question, shapes = self.question, zip(self.question.lefts, self.question.rights, strict=True)
-        lefts, rights = question.lefts, question.rights
-        numbers, multiplied = sum(lefts) + sum(rights), sum(map(operator.mul, lefts, rights))
-        device = device_for(rows.facts.device, min(block_rows, EXACT_ROWS), multiplied, numbers)
-        products = partial(self._products, device=device)
-        totals = exact_products(rows, question.row_function(), products, shapes, block_rows, EXACT_ROWS)
+        totals = exact_products(rows, question.row_function(), self._products, shapes, block_rows, EXACT_ROWS)
         cells = [
             rounded_to(self.step, total, left.step * right.step).reshape(-1)
             for total, (left, right) in zip(totals, self.grids, strict=True)
         ]
         return np.concatenate(cells)
 
-    def _products(self, arrays: Arrays, counted: Counted, device: str = "cpu") -> list[Floats]:
+    def _products(self, arrays: Arrays, counted: Counted) -> list[Floats]:
         """One exact product per block, for at most EXACT_ROWS rows."""
+        numbers = sum(self.question.lefts) + sum(self.question.rights)
+        device = device_for(self.device, len(counted.valid), self.width, numbers)
         lefts = [on_grid(array, grid, device) for array, (grid, _) in zip(arrays[0::2], self.grids, strict=True)]
         rights = [on_grid(array, grid, device) for array, (_, grid) in zip(arrays[1::2], self.grids, strict=True)]
         usable = counted.valid.copy()

@@ -63,14 +63,14 @@ SMALLEST_WEIGHT = 2.0**-18
 class SharedProduct:
     """The exact sums of a Gram question with many queries, by one product per block."""
 
-    def __init__(self, question: GramSum) -> None:
+    def __init__(self, question: GramSum, device: str = "cpu") -> None:
         longest = (2 * question.row_norm) ** 2 + 2 * question.row_norm * question.y_bound * question.cross
         if question.l2_bound / longest < SMALLEST_WEIGHT:
             raise InvalidInput(
                 f"l2_bound of a GramSum is {question.l2_bound:.3g}, far below what a row inside row_norm = "
                 f"{question.row_norm:.3g} can contribute: clipped rows would count nothing. Lower row_norm, or scale u down"
             )
-        self.question, n = question, question.size
+        self.question, self.device, n = question, device, question.size
         # The columns V of the shared product: pairs u_i u_j with i <= j, u, 1 [, y u, y].
         self.n_columns = n * (n + 1) // 2 + n + 1 + (n + 1 if question.cross else 0)
         # Powers of two, at least row_norm and y_bound, that u and y are divided by; the latter is never below the former, so
@@ -92,14 +92,12 @@ class SharedProduct:
         if question.centres is not None:
             centres = np.asarray(to_grid(question.centres, self.unit_grid))
 
-        numbers, multiplied = question.size + question.queries, question.queries * self.n_columns
-        device = device_for(rows.facts.device, min(block_rows, SHARED_ROWS), multiplied, numbers)
-        shapes, products = [(question.queries, self.n_columns)], partial(self._products, centres, device=device)
+        shapes, products = [(question.queries, self.n_columns)], partial(self._products, centres)
         (total,) = exact_products(rows, question.row_function(), products, shapes, block_rows, SHARED_ROWS)
         whole_centres = np.broadcast_to(centres, (question.queries, question.size)).astype(np.int64).astype(np.object_)
         return self._around(total, whole_centres)
 
-    def _products(self, centres: Floats, arrays: Arrays, counted: Counted, device: str = "cpu") -> list[Floats]:
+    def _products(self, centres: Floats, arrays: Arrays, counted: Counted) -> list[Floats]:
         u, y, row_weights = arrays
         usable = counted.valid & ~np.isnan(y[:, 0])
         if not np.isfinite(u.sum()):  # cheap to rule out; a row that is not finite counts zero
@@ -117,7 +115,8 @@ class SharedProduct:
             )
         if not usable.all():
             weights[~usable] = 0.0
-        if device != "cpu":
+        numbers, multiplied = self.question.size + self.question.queries, self.question.queries * self.n_columns
+        if (device := device_for(self.device, len(u), multiplied, numbers)) != "cpu":
             return [product(placed(weights, device), pair_columns(u_cells, y_cells, UNIT_BITS, device))]
         columns = np.empty((len(u), self.n_columns))
         for some in _pieces(len(u), self.n_columns):
@@ -202,8 +201,8 @@ DIRECT_ROWS = 2**11
 class DirectProducts:
     """The exact sums of a Gram question, by one product per query and block."""
 
-    def __init__(self, question: GramSum) -> None:
-        self.question = question
+    def __init__(self, question: GramSum, device: str = "cpu") -> None:
+        self.question, self.device = question, device
         # One cell of v, at most 2**-CELL_BITS of twice sqrt(l2_bound), the largest |v|; and one cell of t.
         self.v_step = 2 * power_of_two_below(math.sqrt(question.l2_bound)) * 2.0**-CELL_BITS
         self.t_step = 2 * power_of_two_below(question.y_bound) * 2.0**-CELL_BITS if question.cross else 0.0
@@ -228,17 +227,16 @@ class DirectProducts:
         question = self.question
         right = question.size + (1 if question.cross else 0)
         shapes = [(question.queries, right, question.size)]
-        numbers, multiplied = question.size + question.queries, question.queries * right * question.size
-        device = device_for(rows.facts.device, min(block_rows, DIRECT_ROWS), multiplied, numbers)
-        products = partial(self._products, device=device)
-        (exact,) = exact_products(rows, question.row_function(), products, shapes, block_rows, DIRECT_ROWS)
+        (exact,) = exact_products(rows, question.row_function(), self._products, shapes, block_rows, DIRECT_ROWS)
         first, second = np.triu_indices(question.size)
         gram = exact[:, first, second]
         return gram if not question.cross else np.concatenate((gram, exact[:, question.size, :]), axis=1)
 
-    def _products(self, arrays: Arrays, counted: Counted, device: str = "cpu") -> list[Floats]:
+    def _products(self, arrays: Arrays, counted: Counted) -> list[Floats]:
         """For each query the integer matrix (v, t)^T v of at most DIRECT_ROWS rows."""
         question = self.question
+        numbers, multiplied = question.size + question.queries, question.queries * question.size**2
+        device = device_for(self.device, len(counted.valid), multiplied, numbers)
         u, finite = clip_rows(arrays[0], question.row_norm)
         y = np.clip(arrays[1][:, 0], -question.y_bound, question.y_bound)
         usable = counted.valid & finite & ~np.isnan(y)
