@@ -156,7 +156,7 @@ def main() -> None:
             if same is not None:
                 values["same_bits"] = bool(same)
             note(what, threads=many, **values, **more)
-        except Exception as error:  # noqa: BLE001 - the next row may do
+        except Exception as error:  # the next row may do
             note(what, error=f"{type(error).__name__}: {error}")
 
     def up(array: Any) -> Any:
