@@ -150,16 +150,15 @@ def product_sums(bench: Bench) -> None:
     from vitrail.vault.sums import device as kernels
     from vitrail.vault.sums.gram_products import DIRECT_ROWS, DirectProducts, SharedProduct
 
-    offered = kernels.device_for
+    limits = kernels.FEWEST_PRODUCTS, kernels.PRODUCTS_PER_NUMBER
     there = "torch" if bench.device == "cpu" else bench.device
 
-    def sent(*shape: int) -> bool:
-        return bool(offered("cuda", *shape) == "cuda")
+    def sent(rows: int, products: int, numbers: int) -> bool:
+        return rows * products >= limits[0] and products >= limits[1] * numbers
 
     counted, nobody = Counted(np.ones(n, dtype=np.bool_)), PublicFacts(None, None, 10**6, "add-remove", n)  # type: ignore[arg-type]
     try:
-        for module in ("vitrail.vault.questions.product_sum", "vitrail.vault.sums.gram_products"):
-            sys.modules[module].device_for = lambda device, *_: device  # every size is measured
+        kernels.FEWEST_PRODUCTS = kernels.PRODUCTS_PER_NUMBER = 0  # every size is measured
         for width in (20, 50, 100, 200, 1000):
             lefts, rights = bench.blocks(width, n), bench.blocks(width, n)
             asked = ProductSum(lambda block: (), (width,), (width,))
@@ -208,8 +207,7 @@ def product_sums(bench: Bench) -> None:
             what = f"GramSum n = {size}, one query (direct)"
             bench.compare(what, *(partial(direct, way) for way in ways_too), sent=is_sent, block_rows=n_direct)
     finally:
-        for module in ("vitrail.vault.questions.product_sum", "vitrail.vault.sums.gram_products"):
-            sys.modules[module].device_for = offered
+        kernels.FEWEST_PRODUCTS, kernels.PRODUCTS_PER_NUMBER = limits
 
 
 def element_by_element(bench: Bench) -> None:

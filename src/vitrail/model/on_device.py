@@ -25,7 +25,7 @@ import numpy as np
 from .._types import Floats
 
 FEWEST_PARAMETERS = 2**14
-"""Of modules with fewer, a block takes no longer on a core than on its way there and back (docs/speed.md)."""
+"""Of modules with fewer, a block takes no longer on a core than on its way there and back (benchmarks/scale_gpu.py)."""
 
 _PRODUCTS = """addmm mm bmm baddbmm matmul linear mv addmv convolution cudnn_convolution _convolution mkldnn_convolution"""
 _ELEMENTWISE = """add sub rsub mul div neg abs reciprocal sqrt rsqrt square pow exp exp2 expm1 log log2 log10 log1p sin
