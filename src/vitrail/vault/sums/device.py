@@ -13,8 +13,9 @@ some order, square roots, weights, and with them every decision to clip. Whether
 decided on v.v, which is exact for a row that does; for one that does not, some partial sum of squares is beyond 2**52 in
 every order, or no number, and stays so: the decision is the same. Rows that do not are mended on the host (``grid``).
 
-*Where.* From which size on a product is worth the way there was measured (benchmarks/scale_gpu.py) and depends on public shapes alone.
-``device="torch"`` takes the same way with torch on the processor, for tests. Test: tests/vault/test_sums_on_device.py.
+*Where.* From which size on a product is worth the way there was measured (benchmarks/scale_gpu.py) and depends on public
+shapes alone. ``device="torch"`` takes the same way with torch on the processor, for tests. Test:
+tests/vault/test_sums_on_device.py.
 """
 
 from __future__ import annotations
