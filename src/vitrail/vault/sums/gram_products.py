@@ -118,10 +118,7 @@ class SharedProduct:
         numbers, multiplied = self.question.size + self.question.queries, self.question.queries * self.n_columns
         if (device := device_for(self.device, len(u), multiplied, numbers)) != "cpu":
             return [product(placed(weights, device), pair_columns(u_cells, y_cells, UNIT_BITS, device))]
-        columns = np.empty((len(u), self.n_columns))
-        for some in _pieces(len(u), self.n_columns):
-            self._fill_columns(columns[some], u_cells[some], None if y_cells is None else y_cells[some])
-        return [weights.T @ columns]
+        return [weights.T @ self._columns(u_cells, y_cells).T]
 
     def _integer_weights(self, squares: Floats, y_cells: Floats | None, row_weights: Floats, among: Floats | None) -> Floats:
         """Weights in cells, (rows, queries), for which every row's contribution obeys both bounds.
@@ -147,19 +144,22 @@ class SharedProduct:
             weights /= among[:, None]
         return np.floor(weights, out=weights)
 
-    def _fill_columns(self, columns: Floats, u: Floats, y: Floats | None) -> None:
-        """V for some rows: integers on the grid 2**-UNIT_BITS."""
+    def _columns(self, u: Floats, y: Floats | None) -> Floats:
+        """V of all rows, transposed so that every step is of contiguous numbers: integers on the grid 2**-UNIT_BITS."""
         n, start = self.question.size, 0
-        scaled = u * 2.0**-UNIT_BITS
+        columns, turned = np.empty((self.n_columns, len(u))), np.ascontiguousarray(u.T)
+        scaled = turned * 2.0**-UNIT_BITS
         for i in range(n):
-            columns[:, start : start + n - i] = scaled[:, i : i + 1] * u[:, i:]
+            pairs = columns[start : start + n - i]
+            np.rint(np.multiply(scaled[i], turned[i:], out=pairs), out=pairs)
             start += n - i
-        columns[:, start : start + n] = u
-        columns[:, start + n] = 2.0**UNIT_BITS
+        columns[start : start + n] = turned
+        columns[start + n] = 2.0**UNIT_BITS
         if y is not None:
-            columns[:, start + n + 1 : start + 2 * n + 1] = scaled * y[:, None]
-            columns[:, start + 2 * n + 1] = y
-        np.rint(columns, out=columns)
+            products = columns[start + n + 1 : start + 2 * n + 1]
+            np.rint(np.multiply(scaled, y, out=products), out=products)
+            columns[start + 2 * n + 1] = y
+        return columns
 
     def _around(self, totals: NDArray[np.object_], centres: NDArray[np.object_]) -> NDArray[np.object_]:
         """Sums around each centre, (queries, pairs [+ n]), in cells of 2**-(2 UNIT_BITS + WEIGHT_BITS).

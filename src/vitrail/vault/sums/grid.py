@@ -169,17 +169,17 @@ def repaired(contributions: Floats, grid: Grid, among: Floats | None) -> Floats:
 
 def clip_rows(rows: Floats, bound: float) -> tuple[Floats, Bools]:
     """Rows scaled down, in floats, to norm ``bound`` where they are longer, and which are finite (others become 0)."""
+    finite: Bools = np.ones(len(rows), dtype=np.bool_)
     with np.errstate(all="ignore"):
-        squares = squared_norms(rows)
-        if squares.size == 0 or squares.max() <= bound * bound:
-            return rows, np.ones(len(rows), dtype=np.bool_)
-        finite: Bools = np.asarray(np.isfinite(rows).all(axis=1))
-        largest = np.abs(rows).max(axis=1)
-        unit = rows / np.where(largest > 0, largest, 1.0)[:, None]  # squares of these cannot overflow
-        lengths = np.sqrt(squared_norms(unit))
-        long = ~(squares <= bound * bound)
-        clipped = np.where(long[:, None], unit * (bound / lengths)[:, None], rows)
-    return np.where(finite[:, None], clipped, 0.0), finite
+        long = np.flatnonzero(~(squared_norms(rows) <= bound * bound))
+        if not len(long):
+            return rows, finite
+        some = rows[long]
+        finite[long] = np.isfinite(some).all(axis=1)
+        unit = some / np.abs(some).max(axis=1)[:, None]  # squares of these cannot overflow
+        clipped = rows.copy()
+        clipped[long] = np.where(finite[long, None], unit * (bound / np.sqrt(squared_norms(unit)))[:, None], 0.0)
+    return clipped, finite
 
 
 def sum_on_grid(contributions: Floats, counted: Counted, grid: Grid) -> NDArray[np.int64]:
