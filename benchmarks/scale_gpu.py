@@ -365,6 +365,7 @@ def measure(
         "cores": len(os.sched_getaffinity(0)),
         "numpy": np.__version__,
         "torch": torch.__version__,
+        "blas_threads": os.environ.get("OPENBLAS_NUM_THREADS", "the library's default"),
         "block_rows": ROWS,
         "what": (
             "seconds for a million rows, from arrays in main memory to results there; BLAS and torch with one thread each, "

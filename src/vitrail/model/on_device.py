@@ -24,7 +24,7 @@ import numpy as np
 
 from .._types import Floats
 
-FEWEST_PARAMETERS = 2**14
+FEWEST_PARAMETERS = 2**12
 """Of modules with fewer, a block takes no longer on a core than on its way there and back (benchmarks/scale_gpu.py)."""
 
 _PRODUCTS = """addmm mm bmm baddbmm matmul linear mv addmv convolution cudnn_convolution _convolution mkldnn_convolution"""
