@@ -39,7 +39,7 @@ Array = Any
 
 FEWEST_PRODUCTS = 2**26
 """Multiplications in a block below which kernels take longer to start than a core to multiply."""
-PRODUCTS_PER_NUMBER = 48
+PRODUCTS_PER_NUMBER = 256
 """Multiplications for each number that is sent, below which sending it takes longer than they do."""
 STAGED_BYTES = 2**20
 
