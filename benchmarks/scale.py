@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import scale_wide
+from threadpoolctl import threadpool_limits
 
 import scale_engines
 import scale_ledger
 import scale_rows
 from running import Benchmark, Figure, Part, options_of, run
-from threadpoolctl import threadpool_limits
 
 
 @dataclass(frozen=True)

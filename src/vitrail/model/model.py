@@ -35,6 +35,8 @@ N_PROBE_ROWS = 256
 # Share of the range by which probe outputs may miss it: single-precision probabilities do, by rounding.
 RANGE_TOLERANCE = 1e-6
 FINGERPRINT_STEPS = 1e9
+# Share of the range: by more, single precision does not round a row differently at another place, or on another device.
+LAST_BITS = 1e-4
 
 Compiled: TypeAlias = Literal["auto", False]
 
@@ -273,6 +275,23 @@ class Model:
         if adds_up_leaves(self.predictor.wrapped):
             return leaves_add_up(lambda raw: self.predict(schema, raw), schema)
         return is_row_wise(lambda raw: self.predict(schema, raw), schema, block_rows)
+
+    def on_device(self, schema: Schema, device: str, block_sizes: Sequence[int]) -> Model:
+        """The same model asked on an accelerator, in blocks of these sizes; itself where it stays on the processor.
+
+        Decided on public rows (``model.on_device``). It says the same up to last bits, and may answer sooner.
+        """
+        feed, rows = self._bind(schema)[0], schema.probe_rows(N_PROBE_ROWS)
+        shapes = (
+            () if device == "cpu" else tuple(feed.build(schema, np.resize(rows, (n, rows.shape[1]))) for n in block_sizes)
+        )
+        predictor = self.predictor.on_device(device, shapes) if shapes else None
+        if predictor is None:
+            return self
+        made = copy.copy(self)
+        made.predictor, made._bindings, made._ways, made._ways_looked_at = predictor, {}, {}, set()
+        apart = np.abs(made.predict(schema, rows) - self.predict(schema, rows))
+        return made if apart.max() <= LAST_BITS * self.width else self
 
     def digest(self) -> str | None:
         """A stable hash of the model's content, output, range and inputs; None where there is none (functions).

@@ -24,7 +24,6 @@ on public rows when the model is first used; if they do not, or the forest is of
 from __future__ import annotations
 
 import copy
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..schema import FloatArray, Level, Schema
+from . import on_device
 from .content_walk import content_digest, is_of
 from .contents import sketch
 from .levels import Categories, levels_inside
@@ -102,6 +102,10 @@ class Predictor(ABC):
 
     def look_again(self) -> None:  # noqa: B027 - most have nothing to do: what they call is their own, or a function
         """Take what it stands for as it is now."""
+
+    def on_device(self, device: str, inputs: Sequence[ModelInput]) -> Predictor | None:
+        """The same predictor on an accelerator, tried on public inputs of all shapes to come; None where it stays here."""
+        return None
 
     def content(self) -> str | None:
         """A stable hash of everything that decides the outputs, as it was at the last look, or None."""
@@ -187,18 +191,20 @@ class _SeenEstimator:
 
 
 class TorchPredictor(Predictor):
-    """A torch module in evaluation mode on the CPU; a copy of its own."""
+    """A torch module in evaluation mode on the CPU, or for private rows on an accelerator; a copy of its own."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, device: str = "cpu") -> None:
         super().__init__(module, type(module).__name__)
+        self.device = device
 
     def __call__(self, inputs: ModelInput) -> object:
         """The module's output, without gradients, for inputs in the precision of its parameters."""
-        torch = importlib.import_module("torch")
-        dtypes = [parameter.dtype for parameter in self.wrapped.parameters() if parameter.is_floating_point()]
-        with torch.no_grad():
-            matrix = np.ascontiguousarray(cast(FloatArray, inputs))
-            return self.wrapped(torch.from_numpy(matrix).to(dtypes[0] if dtypes else torch.float32))
+        return on_device.run(self.wrapped, cast(FloatArray, inputs), self.device)
+
+    def on_device(self, device: str, inputs: Sequence[ModelInput]) -> Predictor | None:
+        """A copy on a device, if no row can make it fail there."""
+        there = on_device.moved(self.wrapped, device, cast(Sequence[FloatArray], inputs))
+        return None if there is None else TorchPredictor(there, device)
 
 
 def torch_predictor(module: Any) -> TorchPredictor:

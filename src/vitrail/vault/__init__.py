@@ -13,10 +13,11 @@ from .quote import Quote, price_tag
 from .rehearsal import PublicRows, rehearse
 from .rows.block import Block
 from .rows.tables import Table
+from .sums.device import check_device
 from .training.choice import HELD_OUT_SHARE, MapChoice, choose_run
 from .training.map_gradients import MapScores, map_scores
 from .training.plan import MapTraining, noise_for, run_epsilon
-from .training.run import TrainedMaps, check_device, on_device, train_maps
+from .training.run import TrainedMaps, on_device, train_maps
 
 __all__ = [
     "HELD_OUT_SHARE",

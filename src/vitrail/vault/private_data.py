@@ -24,11 +24,13 @@ from .public_facts import checked_facts
 from .questions.question import Answer, Plan, Question
 from .quote import Priced, Quote, Tag, price_tag
 from .rows.predictions import Predictions
+from .sums.device import check_device
 from .training.choice import MapChoice, check_training, trained
 from .training.plan import MapTraining
-from .training.run import check_device, training_rows
+from .training.run import training_rows
 
 KEY_FORMAT = 1
+STATE = "account analyst delta engine facts ledger name part predictions rows version"
 Given: TypeAlias = float | None
 Goal: TypeAlias = str | None
 
@@ -78,6 +80,8 @@ class PrivateData:
         How many blocks are worked on at once; sums are the same for any number.
     workers : int
         How many processes walk over the rows, each over a share; sums are the same for any number.
+    device : str
+        "cuda": large exact products and torch models are worked out there; "auto": where there is one. Sums are the same.
 
     Examples
     --------
@@ -92,19 +96,7 @@ class PrivateData:
     PrivateData('patients', 2 columns, declared rows 400)
     """
 
-    __slots__ = (
-        "__account",
-        "__analyst",
-        "__delta",
-        "__engine",
-        "__facts",
-        "__ledger",
-        "__name",
-        "__part",
-        "__predictions",
-        "__rows",
-        "__version",
-    )
+    __slots__ = tuple(f"_PrivateData__{name}" for name in STATE.split())
 
     def __init__(
         self,
@@ -125,12 +117,14 @@ class PrivateData:
         block_rows: int | None = None,
         threads: int = 1,
         workers: int = 1,
+        device: str = "cpu",
     ) -> None:
         if not isinstance(budget, Budget):
             raise InvalidInput(f"budget is {budget!r}; declare one: vt.Budget(epsilon=1.0, delta=1e-6)")
         for what, text in (("name", name), ("analyst", analyst), ("version", version), ("account", account or name)):
             _checks.text(what, text)
-        self.__facts = checked_facts(schema, target, n_rows_public, neighbours, block_rows, threads, rows_per_person, person)
+        about = (schema, target, n_rows_public, neighbours, block_rows, threads, rows_per_person, person)
+        self.__facts = checked_facts(*about, check_device(device))
         if (why := emptiness(budget, self.__facts.n_rows_public)) is not None:
             warnings.warn(f"{name}: {why}.", stacklevel=2)
         self.__name, self.__analyst, self.__version = name, analyst, version

@@ -38,6 +38,7 @@ class PublicFacts:
     block_rows: int
     threads: int = 1
     person: str | None = None
+    device: str = "cpu"
 
     @cached_property
     def feature_schema(self) -> Schema:
@@ -79,6 +80,7 @@ def checked_facts(
     threads: int,
     rows_per_person: int = 1,
     person: str | None = None,
+    device: str = "cpu",
 ) -> PublicFacts:
     """The public facts, or an error that says what is wrong with them."""
     if not isinstance(schema, Schema):
@@ -97,7 +99,7 @@ def checked_facts(
         raise InvalidInput(
             f"neighbours is {neighbours!r}, which holds where rows say whose they are; name the column that does: person="
         )
-    return PublicFacts(schema, target, count, relation, rows, at_once, person)
+    return PublicFacts(schema, target, count, relation, rows, at_once, person, device)
 
 
 def default_block_rows(n_rows_public: int) -> int:

@@ -153,8 +153,9 @@ class GramSum(RowQuestion):
         """Fix sigma and the coarse grid."""
         step, rounding = coarse_step(self.joint_bound, self.queries * (self.size**2 + self.size))
         sensitivity = facts.farthest(self.joint_bound) + rounding
-        products = SharedProduct(self) if self.queries >= SHARED_FROM_QUERIES else DirectProducts(self)
+        way = SharedProduct if self.queries >= SHARED_FROM_QUERIES else DirectProducts
         width = self.queries * (self.size * (self.size + 1) // 2 + (self.size if self.cross else 0))
+        products = way(self, facts.device)
         return GramSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step, products, rate=self.rate or 1.0)
 
     def public_distances(self) -> Floats:

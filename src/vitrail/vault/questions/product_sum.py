@@ -34,16 +34,8 @@ from ..engines.row_pass import Summation
 from ..public_facts import PublicFacts
 from ..rows.block import Arrays, Block, Counted
 from ..rows.row_function import RowFunction
-from ..sums.grid import (
-    FLOAT_SLACK,
-    Grid,
-    InPieces,
-    coarse_step,
-    power_of_two_below,
-    rounded_to,
-    squared_norms,
-    to_grid,
-)
+from ..sums.device import OnGrid, device_for, divided, on_grid, product, shortened
+from ..sums.grid import FLOAT_SLACK, Grid, InPieces, coarse_step, power_of_two_below, rounded_to
 from ..sums.totals import ExactTotals, Integers, narrowed
 from .question import Answer, RowQuestion, RowSumPlan, sigma_for
 
@@ -124,12 +116,15 @@ class ProductSum(RowQuestion):
         width = sum(a * r for a, r in zip(self.lefts, self.rights, strict=True))
         step, rounding = coarse_step(self.l2_bound, width)
         sensitivity = facts.farthest(self.l2_bound) + rounding
-        return ProductSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step, rate=self.rate or 1.0)
+        noise, rate = sigma_for(sensitivity, mu), self.rate or 1.0
+        return ProductSumPlan(self, width, sensitivity, noise, step, facts.device, rate=rate)
 
 
 @dataclass(frozen=True)
 class ProductSumPlan(RowSumPlan[ProductSum]):
     """A product sum with its noise fixed."""
+
+    device: str = "cpu"
 
     @property
     def stored_numbers(self) -> int:
@@ -161,25 +156,27 @@ class ProductSumPlan(RowSumPlan[ProductSum]):
 
     def _products(self, arrays: Arrays, counted: Counted) -> list[Floats]:
         """One exact product per block, for at most EXACT_ROWS rows."""
+        numbers = sum(self.question.lefts) + sum(self.question.rights)
+        device = device_for(self.device, len(counted.valid), self.width, numbers)
+        lefts = [on_grid(array, grid, device) for array, (grid, _) in zip(arrays[0::2], self.grids, strict=True)]
+        rights = [on_grid(array, grid, device) for array, (_, grid) in zip(arrays[1::2], self.grids, strict=True)]
         usable = counted.valid.copy()
-        for array in arrays:
-            if not np.isfinite(array.sum()):  # cheap to rule out; a row that is not finite counts zero
-                usable &= np.isfinite(array).all(axis=1)
-        lefts = [to_grid(array, grid) for array, (grid, _) in zip(arrays[0::2], self.grids, strict=True)]
-        rights = [to_grid(array, grid) for array, (_, grid) in zip(arrays[1::2], self.grids, strict=True)]
+        for one in (*lefts, *rights):  # a row that is not finite counts zero
+            usable &= one.finite
         factors = self._factors(lefts, rights)
         factors[~usable] = 0.0
+        short = [left.cells for left in lefts]
         if (factors != 1.0).any():
-            lefts = [np.trunc(left * factors[:, None]) for left in lefts]
-        if counted.among is not None:  # a quotient of whole numbers below 2**53 never rounds up to the next
-            lefts = [np.trunc(left / counted.among[:, None]) for left in lefts]
-        return [left.T @ right for left, right in zip(lefts, rights, strict=True)]
+            short = [shortened(cells, factors) for cells in short]
+        if counted.among is not None:
+            short = [divided(cells, counted.among) for cells in short]
+        return [product(cells, right.cells) for cells, right in zip(short, rights, strict=True)]
 
-    def _factors(self, lefts: list[Floats], rights: list[Floats]) -> Floats:
+    def _factors(self, lefts: list[OnGrid], rights: list[OnGrid]) -> Floats:
         """What the left vectors of each row are multiplied by, so that all its products together obey ``l2_bound``."""
-        squares = np.zeros(len(lefts[0]))
+        squares = np.zeros(len(lefts[0].squares))
         for left, right, (left_grid, right_grid) in zip(lefts, rights, self.grids, strict=True):
-            squares += squared_norms(left) * squared_norms(right) * (left_grid.step * right_grid.step) ** 2
+            squares += left.squares * right.squares * (left_grid.step * right_grid.step) ** 2
         inner = self.question.l2_bound * FLOAT_SLACK
         norms = np.sqrt(squares)
         # 2**-42 covers the rounding of this norm; the default bound is larger than what vectors at their bounds can reach.

@@ -17,14 +17,13 @@ import numpy as np
 from ..._types import Floats
 from ...errors import InvalidInput, ModelError
 from ...model import Model
+from ...model.model import LAST_BITS
 from ...nothing_escapes import attempt
 from ..public_facts import PublicFacts
 from .block import Arrays, among_fillers, salvaged
 
 CACHE_BYTES = 512 * 2**20
 N_LONE_ROWS = 64
-LAST_BITS = 1e-4
-"""Of the range: by more, single precision does not round a row differently at another place."""
 WAYS_AT_ONCE = 4
 """Altered blocks that go into one call: a forest of a hundred trees then takes a third less time per row."""
 
@@ -36,6 +35,7 @@ class _Admitted:
     model: Model  # held, so that its id is not used again
     fingerprint: str
     row_wise: bool
+    asked: Model  # the same one, on an accelerator if it was moved there
     in_packs: bool | None = None
     of_fillers: dict[int, float] = field(default_factory=dict)
     kept: dict[tuple[int, int], Floats] = field(default_factory=dict)
@@ -78,7 +78,11 @@ class Predictions:
             self._forget(known)  # what another model said under its name
             del self._admitted[id(model)]
         model.check(schema)
-        row_wise = model.is_row_wise(schema, self._facts.block_rows)
+        blocks = self._facts.block_rows
+        asked = model.on_device(schema, self._facts.device, (1, blocks, WAYS_AT_ONCE * blocks))
+        row_wise = asked.is_row_wise(schema, blocks)
+        if asked is not model and not row_wise:  # it may be here
+            asked, row_wise = model, model.is_row_wise(schema, blocks)
         if not row_wise and not model.is_row_wise(schema, 1):
             raise ModelError(
                 f"{model.name} gave two predictions for the same public row; a model that runs on rows must be a "
@@ -91,7 +95,7 @@ class Predictions:
                 "rows), so the model is asked one row at a time. That is slower; an ONNX or tree model usually avoids it.",
                 stacklevel=3,
             )
-        self._admitted[id(model)] = _Admitted(model, fingerprint, row_wise)
+        self._admitted[id(model)] = _Admitted(model, fingerprint, row_wise, asked)
 
     def _refuse_neighbours(self, model: Model) -> None:
         """Refuse a model whose outputs change with their neighbours by more than last bits: alone it says something else."""
@@ -122,7 +126,7 @@ class Predictions:
 
     def _one_block(self, admitted: _Admitted, values: Floats) -> Floats:
         """NaN where the model fails. Kept like any other prediction, so that a failing row is looked for once."""
-        model = admitted.model
+        model = admitted.asked
         if not admitted.row_wise:
             return self._row_by_row(model, values)
         schema, filler = self._facts.feature_schema, self._facts.feature_schema.filler()
@@ -151,7 +155,7 @@ class Predictions:
         self.admit(model)
         admitted, rows = self._admitted[id(model)], WAYS_AT_ONCE * self._facts.block_rows
         if admitted.in_packs is None:
-            admitted.in_packs = admitted.row_wise and model.is_row_wise(self._facts.feature_schema, rows)
+            admitted.in_packs = admitted.row_wise and admitted.asked.is_row_wise(self._facts.feature_schema, rows)
 
     def of_altered(self, model: Model, altered: Floats) -> Floats:
         """Predictions for rows altered in one way (rows, columns) or several (rows, ways, columns).
@@ -160,6 +164,7 @@ class Predictions:
         both would multiply what a failing row costs.
         """
         admitted, schema = self._admitted[id(model)], self._facts.feature_schema
+        model = admitted.asked
         if altered.ndim == 2:
             return model.predict(schema, altered) if admitted.row_wise else self._row_by_row(model, altered)
         rows, ways, columns = altered.shape
@@ -172,7 +177,7 @@ class Predictions:
             stacked = np.ascontiguousarray(altered[:, pack]).reshape(-1, columns)
             outputs[:, pack] = model.predict(schema, stacked).reshape(rows, -1)
         for way in range(whole, ways):
-            outputs[:, way] = self.of_altered(model, np.ascontiguousarray(altered[:, way]))
+            outputs[:, way] = self.of_altered(admitted.model, np.ascontiguousarray(altered[:, way]))
         return outputs
 
     def follow(self, state: object) -> None:

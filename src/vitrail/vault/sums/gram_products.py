@@ -44,6 +44,7 @@ from ...errors import InvalidInput
 from ...nothing_escapes import attempt
 from ..engines.row_pass import Summation
 from ..rows.block import Arrays, Counted, among_fillers, salvaged
+from .device import Array, beside, device_for, namespace, on_host, pair_columns, placed, product
 from .grid import FLOAT_SLACK, Grid, InPieces, clip_rows, power_of_two_below, squared_norms, to_grid
 from .totals import ExactTotals
 
@@ -63,14 +64,14 @@ SMALLEST_WEIGHT = 2.0**-18
 class SharedProduct:
     """The exact sums of a Gram question with many queries, by one product per block."""
 
-    def __init__(self, question: GramSum) -> None:
+    def __init__(self, question: GramSum, device: str = "cpu") -> None:
         longest = (2 * question.row_norm) ** 2 + 2 * question.row_norm * question.y_bound * question.cross
         if question.l2_bound / longest < SMALLEST_WEIGHT:
             raise InvalidInput(
                 f"l2_bound of a GramSum is {question.l2_bound:.3g}, far below what a row inside row_norm = "
                 f"{question.row_norm:.3g} can contribute: clipped rows would count nothing. Lower row_norm, or scale u down"
             )
-        self.question, n = question, question.size
+        self.question, self.device, n = question, device, question.size
         # The columns V of the shared product: pairs u_i u_j with i <= j, u, 1 [, y u, y].
         self.n_columns = n * (n + 1) // 2 + n + 1 + (n + 1 if question.cross else 0)
         # Powers of two, at least row_norm and y_bound, that u and y are divided by; the latter is never below the former, so
@@ -119,10 +120,10 @@ class SharedProduct:
             )
         if not usable.all():
             weights[~usable] = 0.0
-        columns = np.empty((len(u), self.n_columns))
-        for some in _pieces(len(u), self.n_columns):
-            self._fill_columns(columns[some], u_cells[some], None if y_cells is None else y_cells[some])
-        return [weights.T @ columns]
+        numbers, multiplied = self.question.size + self.question.queries, self.question.queries * self.n_columns
+        if (device := device_for(self.device, len(u), multiplied, numbers)) != "cpu":
+            return [product(placed(weights, device), pair_columns(u_cells, y_cells, UNIT_BITS, device))]
+        return [weights.T @ self._columns(u_cells, y_cells).T]
 
     def _integer_weights(self, squares: Floats, y_cells: Floats | None, row_weights: Floats, among: Floats | None) -> Floats:
         """Weights in cells, (rows, queries), for which every row's contribution obeys both bounds.
@@ -148,19 +149,22 @@ class SharedProduct:
             weights /= among[:, None]
         return np.floor(weights, out=weights)
 
-    def _fill_columns(self, columns: Floats, u: Floats, y: Floats | None) -> None:
-        """V for some rows: integers on the grid 2**-UNIT_BITS."""
+    def _columns(self, u: Floats, y: Floats | None) -> Floats:
+        """V of all rows, transposed so that every step is of contiguous numbers: integers on the grid 2**-UNIT_BITS."""
         n, start = self.question.size, 0
-        scaled = u * 2.0**-UNIT_BITS
+        columns, turned = np.empty((self.n_columns, len(u))), np.ascontiguousarray(u.T)
+        scaled = turned * 2.0**-UNIT_BITS
         for i in range(n):
-            columns[:, start : start + n - i] = scaled[:, i : i + 1] * u[:, i:]
+            pairs = columns[start : start + n - i]
+            np.rint(np.multiply(scaled[i], turned[i:], out=pairs), out=pairs)
             start += n - i
-        columns[:, start : start + n] = u
-        columns[:, start + n] = 2.0**UNIT_BITS
+        columns[start : start + n] = turned
+        columns[start + n] = 2.0**UNIT_BITS
         if y is not None:
-            columns[:, start + n + 1 : start + 2 * n + 1] = scaled * y[:, None]
-            columns[:, start + 2 * n + 1] = y
-        np.rint(columns, out=columns)
+            products = columns[start + n + 1 : start + 2 * n + 1]
+            np.rint(np.multiply(scaled, y, out=products), out=products)
+            columns[start + 2 * n + 1] = y
+        return columns
 
     def _around(self, totals: NDArray[np.object_], centres: NDArray[np.object_]) -> NDArray[np.object_]:
         """Sums around each centre, (queries, pairs [+ n]), in cells of 2**-(2 UNIT_BITS + WEIGHT_BITS).
@@ -202,8 +206,8 @@ DIRECT_ROWS = 2**11
 class DirectProducts:
     """The exact sums of a Gram question, by one product per query and block."""
 
-    def __init__(self, question: GramSum) -> None:
-        self.question = question
+    def __init__(self, question: GramSum, device: str = "cpu") -> None:
+        self.question, self.device = question, device
         # One cell of v, at most 2**-CELL_BITS of twice sqrt(l2_bound), the largest |v|; and one cell of t.
         self.v_step = 2 * power_of_two_below(math.sqrt(question.l2_bound)) * 2.0**-CELL_BITS
         self.t_step = 2 * power_of_two_below(question.y_bound) * 2.0**-CELL_BITS if question.cross else 0.0
@@ -239,14 +243,16 @@ class DirectProducts:
     def _products(self, arrays: Arrays, counted: Counted) -> list[Floats]:
         """For each query the integer matrix (v, t)^T v of at most DIRECT_ROWS rows."""
         question = self.question
+        numbers, multiplied = question.size + question.queries, question.queries * question.size**2
+        device = device_for(self.device, len(counted.valid), multiplied, numbers)
         u, finite = clip_rows(arrays[0], question.row_norm)
         y = np.clip(arrays[1][:, 0], -question.y_bound, question.y_bound)
         usable = counted.valid & finite & ~np.isnan(y)
         share = 1.0 if counted.among is None else 1.0 / counted.among
         roots = self._root_weights(u, y, arrays[2], usable, share)
-        products = np.empty((question.queries, question.size + (1 if question.cross else 0), question.size))
+        there, products = placed(u, device), np.empty((question.queries, question.size + question.cross, question.size))
         for query in range(question.queries):
-            d = u if question.centres is None else u - question.centres[query]
+            d = there if question.centres is None else there - placed(question.centres[query].copy(), device)
             products[query] = self._one_product(d, y, roots[:, query], usable, share)
         return [products]
 
@@ -268,18 +274,24 @@ class DirectProducts:
         weights[~usable] = 0.0
         return np.sqrt(weights, out=weights)
 
-    def _one_product(self, d: Floats, y: Floats, roots: Floats, usable: Bools, share: float | Floats) -> Floats:
-        """(v, t)^T v of one query, exact integers."""
-        v = np.rint(d * (roots / self.v_step)[:, None])
-        t = np.rint(y * (roots / self.t_step)) if self.question.cross else np.zeros(len(v))
-        keep = usable & self._obeys(v, t, share)
-        v[~keep], t[~keep] = 0.0, 0.0
-        left = np.concatenate((v, t[:, None]), axis=1) if self.question.cross else v
-        return np.asarray(left.T @ v)
+    def _one_product(self, d: Array, y: Floats, roots: Floats, usable: Bools, share: float | Floats) -> Floats:
+        """(v, t)^T v of one query, exact integers, on whichever device ``d`` is."""
+        xp = namespace(d)
+        v = xp.round(d * beside(roots / self.v_step, d)[:, None])
+        squares = squared_norms(v) if xp is np else on_host((v * v).sum(dim=1))
+        t = np.rint(y * (roots / self.t_step)) if self.question.cross else np.zeros(len(y))
+        lost = ~(usable & self._obeys(squares, t, share))
+        if lost.any():
+            v[beside(lost, v)], t[lost] = 0.0, 0.0
+        left = xp.concatenate((v, beside(t, v)[:, None]), axis=1) if self.question.cross else v
+        return product(left, v)
 
-    def _obeys(self, v: Floats, t: Floats, share: float | Floats) -> Bools:
-        """Whether the integers of each row obey the bound; False for what is not finite. Squares stay below 2**53: exact."""
-        v2 = squared_norms(v) * self.gram_cell
+    def _obeys(self, squares: Floats, t: Floats, share: float | Floats) -> Bools:
+        """Whether the integers v and t of each row obey the bound; False for what is not finite.
+
+        v.v is at most 2**43 however large the row was, because the weight was lowered: exact in any order.
+        """
+        v2 = squares * self.gram_cell
         most = (self.question.l2_bound * share) ** 2 * FLOAT_SLACK**0.25
         return np.asarray(v2 * (v2 + (t * self.t_step) ** 2) <= most)
 

@@ -114,16 +114,20 @@ def to_grid(contributions: Floats, grid: Grid, among: Floats | None = None) -> F
         contributions = contributions / among[:, None]
     with np.errstate(all="ignore"):
         norms_squared = squared_norms(contributions)
-        bound = grid.l2_bound if among is None else grid.l2_bound / among
-        shrink = _inner_norm(grid, among) / np.sqrt(norms_squared)
-        scale = np.where(norms_squared <= bound * bound, 1.0 / grid.step, shrink)
-        cells: Floats = contributions * scale[:, None]
+        cells: Floats = contributions * cell_scales(norms_squared, grid, among)[:, None]
         np.rint(cells, out=cells)
         # a squared norm that overflowed says nothing about the direction: such rows are clipped the careful way too
         broken = ~(_within_limit(cells, grid, among) & np.isfinite(norms_squared))
     if broken.any():
-        cells[broken] = _repaired(contributions[broken], grid, None if among is None else among[broken])
+        cells[broken] = repaired(contributions[broken], grid, None if among is None else among[broken])
     return cells
+
+
+def cell_scales(norms_squared: Floats, grid: Grid, among: Floats | None) -> Floats:
+    """What each row is multiplied by before it is rounded to cells."""
+    bound = grid.l2_bound if among is None else grid.l2_bound / among
+    shrink = _inner_norm(grid, among) / np.sqrt(norms_squared)
+    return np.where(norms_squared <= bound * bound, 1.0 / grid.step, shrink)
 
 
 def _inner_norm(grid: Grid, among: Floats | None) -> float | Floats:
@@ -149,7 +153,7 @@ def _within_limit(cells: Floats, grid: Grid, among: Floats | None) -> Bools:
     return np.asarray(plausible & (whole_squares <= grid.limit_squared))
 
 
-def _repaired(contributions: Floats, grid: Grid, among: Floats | None) -> Floats:
+def repaired(contributions: Floats, grid: Grid, among: Floats | None) -> Floats:
     """The few rows for which plain arithmetic overflowed, or rounding carried past the limit: scaled and rounded again."""
     rows = np.where(np.isfinite(contributions).all(axis=1, keepdims=True), contributions, 0.0)
     largest = np.abs(rows).max(axis=1)
@@ -164,17 +168,17 @@ def _repaired(contributions: Floats, grid: Grid, among: Floats | None) -> Floats
 
 def clip_rows(rows: Floats, bound: float) -> tuple[Floats, Bools]:
     """Rows scaled down, in floats, to norm ``bound`` where they are longer, and which are finite (others become 0)."""
+    finite: Bools = np.ones(len(rows), dtype=np.bool_)
     with np.errstate(all="ignore"):
-        squares = squared_norms(rows)
-        if squares.size == 0 or squares.max() <= bound * bound:
-            return rows, np.ones(len(rows), dtype=np.bool_)
-        finite: Bools = np.asarray(np.isfinite(rows).all(axis=1))
-        largest = np.abs(rows).max(axis=1)
-        unit = rows / np.where(largest > 0, largest, 1.0)[:, None]  # squares of these cannot overflow
-        lengths = np.sqrt(squared_norms(unit))
-        long = ~(squares <= bound * bound)
-        clipped = np.where(long[:, None], unit * (bound / lengths)[:, None], rows)
-    return np.where(finite[:, None], clipped, 0.0), finite
+        long = np.flatnonzero(~(squared_norms(rows) <= bound * bound))
+        if not len(long):
+            return rows, finite
+        some = rows[long]
+        finite[long] = np.isfinite(some).all(axis=1)
+        unit = some / np.abs(some).max(axis=1)[:, None]  # squares of these cannot overflow
+        clipped = rows.copy()
+        clipped[long] = np.where(finite[long, None], unit * (bound / np.sqrt(squared_norms(unit)))[:, None], 0.0)
+    return clipped, finite
 
 
 def sum_on_grid(contributions: Floats, counted: Counted, grid: Grid) -> NDArray[np.int64]:

@@ -36,13 +36,10 @@ bit; its samples come from there, and it has no noise.
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import operator
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -57,6 +54,7 @@ from ..noise.sampler import bernoulli, rounded_gaussian, rounded_gaussian_from, 
 from ..public_facts import PublicFacts
 from ..rows.row_function import gathered
 from ..rows.sources import RowSource
+from ..sums.device import check_device, on_host, placed
 from .map_gradients import clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
 from .plan import MapTraining
 from .row_vectors import Array, PublicMatrices, RunRows, TrainingRows, training_vectors
@@ -155,7 +153,7 @@ class _Run:
                 mean = mean + (weights - mean) / (step - averaged_from + 1)
             if advance is not None:
                 advance(1)
-        return _on_host(mean)
+        return on_host(mean)
 
     def draws(self, size: int, generator: np.random.Generator) -> Iterator[StepDraws]:
         """What the steps draw; none of it depends on the rows' values."""
@@ -223,10 +221,6 @@ def _schedule(name: str, progress: float) -> float:
     return float(0.8 ** math.floor(4 * progress))  # "steps": a fifth less after every quarter of the run
 
 
-def _on_host(array: Array) -> Floats:
-    return np.asarray(array.cpu() if hasattr(array, "cpu") else array, dtype=np.float64)
-
-
 def _like(xp: Any, numbers: NDArray[Any], like: Array) -> Array:
     return xp.asarray(numbers, device=array_api_compat.device(like))
 
@@ -290,32 +284,8 @@ def private_draws(
 
 def on_device(features: NDArray[np.float32], labels: NDArray[np.int64], device: str) -> tuple[Array, Array]:
     """The rows where the work shall be done; see :func:`check_device`."""
-    return _placed(check_device(device), features, labels)
-
-
-def _placed(device: str, first: NDArray[Any], second: NDArray[Any]) -> tuple[Array, Array]:
-    if device == "cpu":
-        return first, second
-    import torch
-
-    where = "cpu" if device == "torch" else device
-    return torch.from_numpy(first).to(where), torch.from_numpy(second).to(where)
-
-
-def check_device(device: object) -> str:
-    """A device that is there: NumPy ("cpu"), "torch", "cuda"; "auto" is an accelerator if there is one. Reads no row."""
-    if not isinstance(device, str) or (device not in ("auto", "cpu", "torch") and device.split(":")[0] != "cuda"):
-        raise InvalidInput(f"device is {device!r}; choose 'auto', 'cpu', 'torch' or 'cuda'")
-    has_torch = device != "cpu" and importlib.util.find_spec("torch") is not None
-    has_cuda = has_torch and device != "torch" and importlib.import_module("torch").cuda.is_available()
-    if device == "auto":
-        device = "cuda" if has_cuda else "cpu"
-    if device != "cpu" and not has_torch:
-        raise InvalidInput(f"device is {device!r}, which needs torch; install it, or use device='cpu'")
-    if device not in ("cpu", "torch") and not has_cuda:
-        raise InvalidInput(f"device is {device!r} and torch sees no such accelerator; use device='auto' or 'cpu'")
-    check_products_are_exact(device)
-    return device
+    device = check_device(device)
+    return placed(features, device), placed(labels, device)
 
 
 def training_rows(source: RowSource, facts: PublicFacts) -> tuple[NDArray[np.float32], NDArray[np.int64], People | None]:
@@ -332,26 +302,3 @@ def training_rows(source: RowSource, facts: PublicFacts) -> tuple[NDArray[np.flo
         features[some], _ = facts.feature_schema.features(np.ascontiguousarray(np.delete(raw[some], column, axis=1)))
     people = None if starts is None else People(starts, np.diff(starts, append=len(raw)))
     return features, raw[:, column].astype(np.int64), people
-
-
-def _spread_integers(shape: tuple[int, int]) -> NDArray[np.int64]:
-    """Integers of 22 bits and a sign, fixed ones, whose bits are well mixed."""
-    numbers = np.arange(1, math.prod(shape) + 1, dtype=np.int64) * 2_654_435_761
-    return ((numbers ^ (numbers >> 13)) % 2**23 - 2**22).reshape(shape)
-
-
-@cache
-def check_products_are_exact(device: str) -> None:
-    """Refuse a device whose float64 matrix products round where they need not: the bound counts on exact integers.
-
-    IEEE products and sums of integers below 2^53 are exact. A library may be told to emulate float64 by shorter numbers;
-    that would show here, on public numbers, before anything is charged.
-    """
-    left, right = _spread_integers((96, 512)), _spread_integers((512, 80))
-    left[:8], right[:, :8] = 2**22, 2**22
-    product = operator.matmul(*_placed(device, left.astype(np.float64), right.astype(np.float64)))
-    if not np.array_equal(_on_host(product), (left @ right).astype(np.float64)):
-        raise InvalidInput(
-            f"matrix products on device {device!r} are not exact in 64-bit floats, which private training counts on; "
-            "switch off the emulation of float64, or use device='cpu'. Nothing was charged"
-        )
