@@ -35,7 +35,7 @@ FIRST_PANES = "pane.json"
 """What the manifest of a pane of version 1 was called."""
 MOST_BYTES = 256 * 2**20
 """Of the file, and of everything that it unpacks to."""
-MOST_JSON_BYTES = 16 * 2**20
+MOST_JSON_BYTES = 64 * 2**20
 """Of one JSON text: parsed, it takes some ten times as much memory."""
 MOST_FILES = 4096
 MOST_DIRECTORY_BYTES = 2**20
