@@ -120,7 +120,8 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
         """Counts, coarse tables to choose from, tables."""
         count = self._schema.n_columns
         # Of very many columns only what bins follow from: all their labels would be a text of many millions of letters.
-        cuts = [cut.to_json() for cut in self._cuts] if count <= MOST_SURVEYED else [self._bins, *self._schema.names]
+        few = count <= MOST_SURVEYED
+        cuts: list[JsonValue] = [cut.to_json() for cut in self._cuts] if few else [self._bins, *self._schema.names]
         identity: dict[str, JsonValue] = {"kind": "private rows", "version": VERSION, "bins": cuts, "parents": self._parents}
         return Conversation(self._data, self._recipe, f"private rows of {count} columns", identity)
 

@@ -18,7 +18,7 @@ public model puts into its classes itself, which costs nothing.
 *What is possible* follows from public numbers as well. ``parts="all"`` leaves out private rows, and reasons with them, where
 n_rows_public * mu of their share is below 100. Without rows there is nowhere to seek counterfactuals: then, and only then,
 "all" buys the picture of the classes. Where columns are too many for curves of all of them, rows and reasons are all that it
-buys. What is left out leaves its share to the others.
+buys, and rows alone where groups do not make few players of them. What is left out leaves its share to the others.
 
 *Several models, or none.* Rows are about no model and bought once; what is left of the price is shared evenly between the
 models. Without a model there are rows alone.
@@ -60,6 +60,7 @@ from ..results.synopsis import Synopsis
 from ..show.page_words import PageWords
 from ..solve.counterfactual.classes import Classes
 from ..solve.linear.coordinates import Partition
+from ..solve.shapley.on_rows import MOST_PLAYERS, check_players, players_of
 from ..vault import PrivateData
 from . import lifetime
 from .manifest import KINDS, MODEL_FILE, MOST_FEATURES, Line, Manifest, Part, described, onnx_content, part_name
@@ -155,7 +156,9 @@ class PaneExplainer(GlobalExplainer[Pane]):
         if (size := sum(map(len, contents))) > MOST_BYTES // 2:
             raise InvalidInput(f"the model has {size >> 20} MiB, too much for a pane; leave embed_model out")
         wide = data.feature_schema.n_columns > MOST_EXPLAINED
-        possible = self._asked if self._asked is not None else ON_ROWS if wide else PARTS
+        possible = self._asked if self._asked is not None else self._when_wide if wide else PARTS
+        if self._asked is not None and "reasons" in self._asked:
+            check_players(len(players_of(data.feature_schema)))
         curves = [part for part in CURVES if part in possible]
         for model in self._models:
             if self.threshold is not None:
@@ -184,8 +187,13 @@ class PaneExplainer(GlobalExplainer[Pane]):
         enough = self._rows_for_noise * mu * math.sqrt(self._rows_share(DEFAULT, mu)) >= ROWS_FROM
         columns = self.data.feature_schema.n_columns
         if columns > MOST_EXPLAINED:
-            return ON_ROWS
+            return self._when_wide
         return DEFAULT if enough and columns >= 2 else WITHOUT_ROWS
+
+    @property
+    def _when_wide(self) -> tuple[str, ...]:
+        """What "all" buys of columns too many for curves: reasons too, where groups of them make few players."""
+        return ON_ROWS if len(players_of(self.data.feature_schema)) <= MOST_PLAYERS else ON_ROWS[:1]
 
     @property
     def _rows_for_noise(self) -> float:

@@ -323,10 +323,6 @@ class PrivateRows(Result, stored_as="private-rows/4"):
         blocks = tuple(noised(column, self.counts_sigma) for column in self.block_counts)
         return replace(self, counts=counts, block_counts=blocks, noisy_tables=MappingProxyType(tables))
 
-    @property
-    def _is_wide(self) -> bool:
-        return len(self.bins) > MOST_SURVEYED
-
     def stored_weights(self, n_rows: int) -> Floats:
         """Of the first stored rows."""
         first = self._stored_weights[:n_rows]
@@ -368,8 +364,8 @@ class PrivateRows(Result, stored_as="private-rows/4"):
 
     def rough_variances(self, per_row: Floats) -> Floats:
         """About how far, in squares, noise has moved means over the first stored rows of (rows, numbers)."""
-        if self._is_wide:
-            return self.standard_errors(per_row[None])[0] ** 2
+        if len(self.bins) > MOST_SURVEYED:
+            return np.asarray(self.standard_errors(per_row[None])[0] ** 2)
         weights = self._few_replicates[:, : len(per_row)]
         moved = (weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)) @ per_row - per_row.mean(axis=0)
         return np.asarray((moved**2).mean(axis=0) + per_row.var(axis=0) / len(per_row))
@@ -381,7 +377,7 @@ class PrivateRows(Result, stored_as="private-rows/4"):
         what smoothing took from each column; the choice of the rows is not in it. Of very many columns each number moves by
         itself, by its standard error: weights that are products over all of them would rest on a handful of rows.
         """
-        if self._is_wide:
+        if len(self.bins) > MOST_SURVEYED:
             return np.diag(self.standard_errors(per_row[None])[0])
         drawn, ratios = self._perturbed
         indices, mean = self._indices[: len(per_row)], per_row.mean(axis=0)
