@@ -165,15 +165,17 @@ def test_what_is_too_wide_is_refused_with_what_to_do_and_charges_nothing() -> No
     assert tuple(PaneExplainer(data, line).shares(0.5)) == ("rows",)  # what "all" buys then
 
 
-def test_more_columns_than_can_be_drawn_are_refused_and_named_ones_are_not() -> None:
+def test_more_columns_than_can_be_drawn_are_refused_and_named_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = vt.Schema({f"x{number}": KINDS[3] for number in range(MOST_COLUMNS + 1)})
     data = nobodys(wide)
     with pytest.raises(InvalidInput, match=f"at most {MOST_COLUMNS} can be drawn together; name the ones that matter"):
         vt.private_rows(data, epsilon=1.0)
     vt.PrivateRowsExplainer(data, columns=["x0", "x1"])
-    levels = vt.Schema(dict.fromkeys(PLAIN, vt.Categorical(list(range(1_000)))))
-    with pytest.raises(InvalidInput, match=r"1001000 bins and levels together.*name the columns that matter"):
-        vt.private_rows(nobodys(levels), epsilon=1.0)
+    monkeypatch.setattr("vitrail.explain.private_rows.MOST_ALL_BINS", 2_000)
+    with pytest.raises(
+        InvalidInput, match=r"bins and levels together, and private rows at most 2000; name the columns that"
+    ):
+        vt.private_rows(nobodys(PLAIN), epsilon=1.0)
     with pytest.raises(InvalidInput, match="'x49' and 19951 others"):
         vt.private_rows(data, columns=["y0"], epsilon=1.0)
 

@@ -73,8 +73,8 @@ SAMPLED, DRAWN_TOGETHER = 4_096, 256
 a part of the whole, picked at random, would have rare values with large effects too often or too rarely."""
 RAKED, RAKED_VALUES = 32_768, 2**22
 """Rows that are drawn to find how much rows count for pairs that are not linked, and their values at most."""
-FEWEST_SAMPLED, SAMPLED_VALUES = 1_024, 2**23
-"""Stored rows of very many columns: so many that reasons have their background, and values at most where that allows it."""
+WIDE_SAMPLED = 1_024
+"""Stored rows of very many columns: so many that reasons have their background."""
 MOST_COLUMNS = 20_000
 MOST_LINKED = 60
 """Columns up to which one may hang on more than one other."""
@@ -251,7 +251,7 @@ def private_rows_recipe(
         guarantee=terms.promise(*releases),
     )
     seed = int.from_bytes(hashlib.sha256(values.tobytes()).digest()[:8])
-    stored = min(SAMPLED, max(FEWEST_SAMPLED, SAMPLED_VALUES // len(cuts)))
+    stored = SAMPLED if len(cuts) <= MOST_SURVEYED else WIDE_SAMPLED
     sampled = np.concatenate([made.raw(DRAWN_TOGETHER, seed + i) for i in range(stored // DRAWN_TOGETHER)])
     if survey is None:
         return made.storing(sampled, {})
