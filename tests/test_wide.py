@@ -17,6 +17,7 @@ from vitrail.pane.pane_recipe import PaneExplainer
 from vitrail.results.band_claim import BandClaim
 from vitrail.schema.bins import bins_of, index_of_all
 from vitrail.solve.coalitions import WIDE, row_hashes
+from vitrail.solve.curves.assemble import INDEPENDENT
 from vitrail.solve.rows.histograms import column_shares, fine_bins, shares_of_columns
 from vitrail.solve.rows.network import MOST_SURVEYED
 from vitrail.solve.shapley.on_rows import MOST_PLAYERS
@@ -141,6 +142,15 @@ def test_histograms_of_very_many_columns_are_those_of_each() -> None:
         assert found.counts[name] == pytest.approx(
             np.bincount(index, minlength=len(found.counts[name])), abs=8 * found.sigma
         )
+
+
+def test_importance_of_some_of_very_many_columns_says_what_it_stands_on() -> None:
+    importance = vt.PermutationImportance(opened(), LINE, columns=[NAMES[0], NAMES[1]])
+    with planted_noise():
+        found = importance(epsilon=50.0)
+    assert found.order[0] == NAMES[0]
+    assert INDEPENDENT in found.notes
+    assert found.band_claim is BandClaim.NOT_CALIBRATED
 
 
 # --- refusals, before anything is charged ------------------------------------------------------------------------------

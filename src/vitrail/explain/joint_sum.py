@@ -34,6 +34,7 @@ from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference
+from ..solve.rows.network import MOST_SURVEYED
 from ..solve.sampling import sampling_variance
 from ..vault import Block, BoundedSum, PrivateData
 from .marginals import marginals_bins, marginals_question
@@ -325,5 +326,7 @@ def ask_joint(
     release = yield Ask(joint.question(label, sampling_rate), 1 - ground.spent, label)
     releases = (*ground.releases, release)
     promise = ground.terms.promise(ground.reference.marginals, *releases)
-    receipt = Receipt(promise, cost_of(releases), ground.reference.rows_counted)
+    private = ground.reference.private
+    independent = private is not None and len(private.columns) > MOST_SURVEYED
+    receipt = Receipt(promise, cost_of(releases), ground.reference.rows_counted, independent)
     return joint.split(release.value, sigma_of(release), ground.reference.n_rows, sampling_rate), receipt
