@@ -112,8 +112,9 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
     def __init__(
         self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 128, parents: int | None = None
     ) -> None:
-        self._data, self._bins, self._parents = data, bins, parents
+        self._data, self._parents = data, parents
         self._schema, self._cuts = rows_design(data.schema, columns, bins, parents)
+        self._bins = int(bins)
         self._recipe = partial(private_rows_recipe, columns=self._schema.names, bins=bins, parents=parents)
 
     def conversation(self) -> Conversation[PrivateRows]:
@@ -195,7 +196,9 @@ def private_rows_recipe(
         *cuts,
         *(blocks_as_bins(cut, block) for cut, block in zip(cuts, blocks, strict=True) if block is not None),
     )
-    n_choosing = _groups_to_choose_from(terms.scaled(SHARES[1]), sum(len(cut) > 1 for cut in cuts))
+    n_choosing = 0
+    if len(cuts) <= MOST_SURVEYED:
+        n_choosing = _groups_to_choose_from(terms.scaled(SHARES[1]), sum(len(cut) > 1 for cut in cuts))
     price = SHARES if n_choosing > FEW_GROUPS else COARSE_SHARES
 
     label = f"private rows: counts of {len(cuts)} columns"
@@ -302,10 +305,10 @@ def _as_fine_as_noise_allows(terms: Terms, cuts: Sequence[Bins], bins: int) -> i
 def _groups_to_choose_from(terms: Terms, columns: int) -> int:
     """How many groups of a column tables to choose from have; none where no dependence could stand out of their noise.
 
-    ``columns``: those with more than one bin; the others depend on nothing. None of more than ``MOST_SURVEYED``.
+    ``columns``: those with more than one bin; the others depend on nothing.
     """
     n_pairs = columns * (columns - 1) // 2
-    if not n_pairs or columns > MOST_SURVEYED:
+    if not n_pairs:
         return 0
     rows, many = terms.n_rows_public, math.sqrt(2 * math.log(max(2, n_pairs)))
 
