@@ -15,12 +15,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import scale_wide
 from threadpoolctl import threadpool_limits
 
 import scale_engines
 import scale_ledger
 import scale_rows
+import scale_wide
 from running import Benchmark, Figure, Part, options_of, run
 
 

@@ -15,6 +15,8 @@ import numpy as np
 from .errors import InvalidInput
 
 T = TypeVar("T", bound=str)
+MOST_LISTED = 50
+"""Names in one sentence."""
 
 
 def whole(name: str, value: object, *, least: int = 1, most: int = 10**8, of: str = "") -> int:
@@ -122,12 +124,14 @@ def names(name: str, value: object, known: Iterable[str], noun: str = "column") 
         raise InvalidInput(f"{name} is {value!r}; give a list of names, such as [{declared[0]!r}]")
     if not value:
         raise InvalidInput(f"{name} is empty; name at least one {noun}, or leave it out for all of them")
+    there, seen = set(declared), set()
     for column in value:
-        if column not in declared:
+        if not isinstance(column, str) or column not in there:
             hint = did_you_mean(column, declared)
-            raise InvalidInput(f"{name} names {column!r}, which is none of {', '.join(declared)}{hint and '.' + hint}")
-        if list(value).count(column) > 1:
+            raise InvalidInput(f"{name} names {column!r}, which is none of {listed(declared)}{hint and '.' + hint}")
+        if column in seen:
             raise InvalidInput(f"{name} names {column!r} twice; name each {noun} once")
+        seen.add(column)
     return tuple(value)
 
 
@@ -135,6 +139,18 @@ def did_you_mean(given: object, known: Iterable[object]) -> str:
     """A suggestion in words, or nothing."""
     close = difflib.get_close_matches(str(given), [str(name) for name in known], n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence; of very many the first ones, and how many others there are.
+
+    Examples
+    --------
+    >>> listed([f"x{number}" for number in range(1000)])[-31:]
+    'x47, x48, x49 and 950 others'
+    """
+    others = f" and {len(names) - MOST_LISTED} others" if len(names) > MOST_LISTED + 1 else ""
+    return ", ".join(names[:MOST_LISTED] if others else names) + others
 
 
 def not_among(name: object, known: Iterable[str], those: str) -> str:
@@ -146,7 +162,7 @@ def not_among(name: object, known: Iterable[str], those: str) -> str:
     "column 'agee' is not in the schema, which has 'age', 'sex'. Did you mean 'age'?"
     """
     names = list(known)
-    return f"column {name!r} is not {those}, which has {', '.join(map(repr, names))}.{did_you_mean(name, names)}"
+    return f"column {name!r} is not {those}, which has {listed(list(map(repr, names)))}.{did_you_mean(name, names)}"
 
 
 def _name(name: str, of: str) -> str:

@@ -8,7 +8,7 @@ from pane_setup import FEATURES, N_ROWS, PERSON, SCHEMA, fitted, opened, people
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
-from vitrail.explain.private_rows import MOST_COLUMNS
+from vitrail.explain.joint_sum import MOST_EXPLAINED
 from vitrail.pane.pane_recipe import DEFAULT, PARTS, WEIGHTS, PaneExplainer
 
 
@@ -150,10 +150,10 @@ def test_what_is_noise_alone_is_left_out_and_leaves_its_share():
     assert "rows" in PaneExplainer(opened(), model).shares(0.5)
     plan = PaneExplainer(few, model)
     assert tuple(plan.shares(0.5)) == ("pdp", "ale", "importance", "counterfactual")  # without rows to seek on, the picture
-    wide = vt.Schema({f"x{i}": vt.Numeric(0, 1) for i in range(MOST_COLUMNS + 1)})
+    wide = vt.Schema({f"x{i}": vt.Numeric(0, 1) for i in range(MOST_EXPLAINED + 1)})
     many = vt.PrivateData({name: [] for name in wide}, wide, name="wide", n_rows_public=10**6, budget=vt.Budget(1, 1e-6))
     line = vt.Model(lambda x: x[:, 0], range=(0, 1), name="line")
-    assert tuple(PaneExplainer(many, line).shares(0.5)) == ("pdp", "ale", "importance", "counterfactual")
+    assert tuple(PaneExplainer(many, line).shares(0.5)) == ("rows",)  # too many for a curve or a reason of each
     assert sum(plan.shares(0.5).values()) == pytest.approx(1)
     assert "rows" in PaneExplainer(few, model, parts=["rows", "local"]).shares(0.5)  # what the owner names is released
 

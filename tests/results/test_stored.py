@@ -260,8 +260,8 @@ def test_files_that_are_not_there(tmp_path):
 
 
 def test_long_json_texts_are_not_parsed():
-    with pytest.raises(DamagedFile, match="JSON text of more than 16 MiB"):
-        vt.Curve.from_bytes(b"{" + b" " * 2**24)
+    with pytest.raises(DamagedFile, match="JSON text of more than 64 MiB"):
+        vt.Curve.from_bytes(b"{" + b" " * 2**26)
 
 
 def test_a_pane_is_no_result_and_says_what_it_is():

@@ -8,7 +8,7 @@
 import { isObject } from "./schema";
 
 export const MOST_BYTES = 256 * 2 ** 20;
-const MOST_JSON_BYTES = 16 * 2 ** 20;
+const MOST_JSON_BYTES = 64 * 2 ** 20;
 const MOST_FILES = 4096;
 const MOST_DIRECTORY_BYTES = 2 ** 20;
 const MANIFEST = "manifest.json";

@@ -34,10 +34,11 @@ from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference
+from ..solve.rows.network import MOST_SURVEYED
 from ..solve.sampling import sampling_variance
 from ..vault import Block, BoundedSum, PrivateData
 from .marginals import marginals_bins, marginals_question
-from .private_rows import MOST_COLUMNS, private_rows_recipe
+from .private_rows import private_rows_recipe
 from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, scaled, sigma_of
 
 R = TypeVar("R")
@@ -56,6 +57,8 @@ FOCUS_PART, FOCUS_BINS = 0.5, 400
 """Of the histograms' price, for a finer one of the columns asked about alone, where they are few: local effects are cut by
 it, and noise grows with the number of columns counted."""
 MARGINALS_BINS = 100
+MOST_EXPLAINED = 1_000
+"""Columns of one joint sum."""
 ROUNDING = 1.0 + 1e-12
 """The bound of a joint sum is 1, and a hair: rounding must not clip rows that reach it."""
 
@@ -204,8 +207,14 @@ class JointExplainer(GlobalExplainer[R]):
             )
 
     def names_of(self, columns: Sequence[str] | None) -> tuple[str, ...]:
-        """Names of declared columns, each once; all of them for None."""
-        return _checks.names("columns", columns, self.data.feature_schema.names)
+        """Names of declared columns, each once; all of them for None. The model is asked about each, for every row."""
+        names = _checks.names("columns", columns, self.data.feature_schema.names)
+        if len(names) > MOST_EXPLAINED:
+            raise InvalidInput(
+                f"{self.KIND} of {len(names)} columns is asked for, and at most {MOST_EXPLAINED} are answered for at once; "
+                "name the ones that matter with columns= (and leave curves and importance out of a pane's parts=)"
+            )
+        return names
 
     def columns_and_pairs(
         self, columns: Sequence[str | tuple[str, str]] | None
@@ -274,19 +283,10 @@ def released_rows(
     share: float | None = None,
     focus: Sequence[str] = (),
 ) -> Recipe[Groundwork]:
-    """Private rows of all features, and a finer histogram of the columns in ``focus`` if they are at most half of them.
-
-    Where columns are too many for private rows, histograms of all of them.
-    """
+    """Private rows of all features, and a finer histogram of the columns in ``focus`` if they are at most half of them."""
     schema = terms.feature_schema
     if isinstance(given, Marginals):
         return Groundwork(terms, Reference(schema, model, given, None, terms.public_rows), (), 0.0)
-    if given is None and schema.n_columns > MOST_COLUMNS:
-        counted = yield Ask(
-            marginals_question(terms.schema, None, MARGINALS_BINS), PLANNING_SHARE, "histograms of all columns"
-        )
-        made = Marginals.of_release(counted, marginals_bins(terms.schema, None, MARGINALS_BINS), terms.n_rows_public)
-        return Groundwork(terms, Reference(schema, model, made, None, terms.public_rows), (counted,), PLANNING_SHARE)
     share = 0.0 if given is not None else rows_share(terms) if share is None else share
     fine = share * FOCUS_PART if 0 < 2 * len(focus) <= schema.n_columns else 0.0
     rows, finer = given, None
@@ -326,5 +326,7 @@ def ask_joint(
     release = yield Ask(joint.question(label, sampling_rate), 1 - ground.spent, label)
     releases = (*ground.releases, release)
     promise = ground.terms.promise(ground.reference.marginals, *releases)
-    receipt = Receipt(promise, cost_of(releases), ground.reference.rows_counted)
+    private = ground.reference.private
+    independent = private is not None and len(private.columns) > MOST_SURVEYED
+    receipt = Receipt(promise, cost_of(releases), ground.reference.rows_counted, independent)
     return joint.split(release.value, sigma_of(release), ground.reference.n_rows, sampling_rate), receipt

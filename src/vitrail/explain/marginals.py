@@ -19,15 +19,15 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..results.marginals import Marginals
 from ..schema import Schema
-from ..schema.bins import Bins, bins_of
+from ..schema.bins import Bins, bins_of, index_of_all
 from ..vault import Block, CellCounts, PrivateData
 from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, key_of
 
 VERSION = 1
 SEEN = "marginals"
 """Under which name an analyst's latest histograms are kept beside the bill."""
-MOST_BINS = 20_000
-"""All columns together; a block of 4096 rows then takes 0.7 GB."""
+MOST_BINS = 10**6
+"""All columns together: with more, a file could not hold their labels and counts (``results.archive``)."""
 
 
 class MarginalsExplainer(GlobalExplainer[Marginals]):
@@ -125,7 +125,7 @@ def marginals_bins(schema: Schema, columns: Sequence[str] | None = None, bins: i
         largest = max(made, key=len)
         raise InvalidInput(
             f"these columns have {width} bins together ({largest.name!r} alone {len(largest)}), and at most {MOST_BINS} can "
-            "be counted at once; name fewer columns with columns="
+            "be counted at once; ask for fewer bins=, or name fewer columns with columns="
         )
     return made
 
@@ -153,9 +153,10 @@ def marginals_question(schema: Schema, columns: Sequence[str] | None = None, bin
 
 def histogram_question(bins: tuple[Bins, ...], kind: str) -> CellCounts:
     """The noisy count of every bin of every column. About no model: its key is the same in all recipes that ask it."""
+    names, index = [cut.name for cut in bins], index_of_all(bins)
 
     def cells(block: Block) -> Floats:
-        return np.stack([cut.index(block.column(cut.name)) for cut in bins], axis=1).astype(np.float64)
+        return index(block.columns(names)).astype(np.float64)
 
     key, label = key_of(kind, VERSION, bins=[cut.to_json() for cut in bins]), f"{kind} of {len(bins)} columns"
     return CellCounts(cells, tuple(map(len, bins)), key=key, label=label)

@@ -75,6 +75,8 @@ UNCORRECTED = 0.5
 """Of what the noise of a column's distribution does to the mean loss, how much the reference's g may leave."""
 BASE_SHARE, FLAG_SHARE = 0.03, 0.02
 MOST_PREDICTIONS, FEWEST_ROWS = 150_000, 200
+HELD = 2**24
+"""Numbers of altered reference rows at a time."""
 MOST_PLACES = 64
 """Bins of a number at which the mean loss is looked at; between them it is a straight line."""
 SEED = 21
@@ -352,9 +354,13 @@ def _expected(
     middles = donor.middles
     some = np.unique(np.linspace(0, len(middles) - 1, MOST_PLACES).astype(int)) if donor.ordered else np.arange(len(middles))
     values = middles[some]
-    altered = np.repeat(rows[:, None, :], len(values), axis=1)  # all bins in one go: a call costs more than its rows
-    altered[:, :, donor.column] = values
-    found = ask(altered.reshape(-1, rows.shape[1]))
+    asked = []
+    for start in range(0, len(values), at_once := max(1, HELD // rows.size)):  # a call costs more than its rows
+        now = values[start : start + at_once]
+        altered = np.repeat(rows[:, None, :], len(now), axis=1)
+        altered[:, :, donor.column] = now
+        asked.append(ask(altered.reshape(-1, rows.shape[1])).reshape(len(rows), -1))
+    found = np.concatenate(asked, axis=1).ravel()
 
     def losses(target: Floats) -> Floats:
         return loss(np.repeat(target, len(values)), found).reshape(len(rows), -1)

@@ -3,7 +3,8 @@
 Up to three questions, each planned from the answers before it: counts of every fine bin of every column, and of blocks of
 bins where they are many; contrasts of all pairs of columns by coarse groups, only to choose which belong together;
 contrasts of the chosen pairs by finer groups. Where, by public numbers, no dependence between columns could stand out of the
-noise, counts are all that is asked, for the whole price; where none does stand out, what is left buys the same counts again.
+noise, or columns are more than ``MOST_SURVEYED``, counts are all that is asked, for the whole price; where none does stand
+out, what is left buys the same counts again.
 The model of the joint distribution (``solve/rows``) and every row sampled from it are post-processing. Shares of the price
 and the rule for finer bins were chosen on Adult, COMPAS, German credit, HELOC and Framingham.
 
@@ -39,10 +40,10 @@ from ..errors import InvalidInput
 from ..results.private_rows import PrivateRows
 from ..results.row_count import RowCount
 from ..schema import Schema
-from ..schema.bins import Bins
-from ..solve.rows.histograms import blocks_as_bins, blocks_of, column_shares, fine_bins, groups_of
+from ..schema.bins import MOST_SINGLE_VALUES, Bins
+from ..solve.rows.histograms import blocks_as_bins, blocks_of, fine_bins, groups_of, shares_of_columns
 from ..solve.rows.left_out import factors_of
-from ..solve.rows.network import Link, choose_structure, independent, pairs_of
+from ..solve.rows.network import MOST_SURVEYED, Link, choose_structure, independent, pairs_of
 from ..solve.rows.tables import Pair, contrasts, group_shares, standing_out
 from ..vault import Block, GramSum, PrivateData, ProductSum
 from .marginals import asked_columns, histogram_question
@@ -72,10 +73,17 @@ SAMPLED, DRAWN_TOGETHER = 4_096, 256
 a part of the whole, picked at random, would have rare values with large effects too often or too rarely."""
 RAKED, RAKED_VALUES = 32_768, 2**22
 """Rows that are drawn to find how much rows count for pairs that are not linked, and their values at most."""
-MOST_COLUMNS = 1_000
+WIDE_SAMPLED = 1_024
+"""Stored rows of very many columns: so many that reasons have their background."""
+MOST_COLUMNS = 20_000
 MOST_LINKED = 60
 """Columns up to which one may hang on more than one other."""
 MOST_BINS = 1_000
+MOST_ALL_BINS = 10**6
+"""Of all columns together: with more, a file could not hold their labels and counts (``results.archive``)."""
+WIDE_BIN, FEWEST_BINS = 8.0, 8
+"""Of very many columns: how many times the noise on it an even share of the rows in a bin is, or bins are made wider, down
+to so many. Noise grows with the root of the number of columns, and what fine bins would tell of each is lost in it."""
 HAIR = 1 + 2.0**-16
 """By how much bounds exceed what a row contributes, so that rounding clips nobody."""
 
@@ -105,14 +113,18 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
         self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 128, parents: int | None = None
     ) -> None:
         self._data, self._parents = data, parents
-        self._schema, self._bins = rows_design(data.schema, columns, bins, parents)
+        self._schema, self._cuts = rows_design(data.schema, columns, bins, parents)
+        self._bins = int(bins)
         self._recipe = partial(private_rows_recipe, columns=self._schema.names, bins=bins, parents=parents)
 
     def conversation(self) -> Conversation[PrivateRows]:
         """Counts, coarse tables to choose from, tables."""
-        cuts: list[JsonValue] = [cut.to_json() for cut in self._bins]
+        count = self._schema.n_columns
+        # Of very many columns only what bins follow from: all their labels would be a text of many millions of letters.
+        few = count <= MOST_SURVEYED
+        cuts: list[JsonValue] = [cut.to_json() for cut in self._cuts] if few else [self._bins, *self._schema.names]
         identity: dict[str, JsonValue] = {"kind": "private rows", "version": VERSION, "bins": cuts, "parents": self._parents}
-        return Conversation(self._data, self._recipe, f"private rows of {len(cuts)} columns", identity)
+        return Conversation(self._data, self._recipe, f"private rows of {count} columns", identity)
 
 
 def private_rows(
@@ -131,10 +143,12 @@ def private_rows(
     data : PrivateData
         The rows. The target is a column like any other.
     columns : list of str, optional
-        Which columns; all of them if not given. Explaining a model needs every column that the model reads.
+        Which columns; all of them if not given. Explaining a model needs every column that the model reads. More than 1 000
+        are taken as independent of each other, and results that stand on them say so.
     bins : int
         Into about how many intervals a numeric column is cut, up to four times as many where the noise allows it; whole
-        numbers with at most as many values get a bin each.
+        numbers with at most as many values get a bin each. Fewer where there are more than 1 000 columns and the noise that
+        so many of them make is large.
     parents : int, optional
         On how many others a column may hang at most: 1 (a tree), 2 or 3. How many it does hang on, if any, is chosen from
         public numbers and the noisy answers.
@@ -172,12 +186,19 @@ def private_rows_recipe(
     """The conversation behind :func:`private_rows`, also inside other recipes."""
     schema, cuts = rows_design(terms.schema, columns, bins, parents)
     schema, cuts = rows_design(terms.schema, columns, _as_fine_as_noise_allows(terms, cuts, bins), parents)
+    if (every := sum(map(len, cuts))) > MOST_ALL_BINS:
+        raise InvalidInput(
+            f"these {len(cuts)} columns have {every} bins and levels together, and private rows at most {MOST_ALL_BINS}; "
+            "name the columns that matter with columns="
+        )
     blocks = [blocks_of(cut) for cut in cuts]
     counted_bins = (
         *cuts,
         *(blocks_as_bins(cut, block) for cut, block in zip(cuts, blocks, strict=True) if block is not None),
     )
-    n_choosing = _groups_to_choose_from(terms.scaled(SHARES[1]), sum(len(cut) > 1 for cut in cuts))
+    n_choosing = 0
+    if len(cuts) <= MOST_SURVEYED:
+        n_choosing = _groups_to_choose_from(terms.scaled(SHARES[1]), sum(len(cut) > 1 for cut in cuts))
     price = SHARES if n_choosing > FEW_GROUPS else COARSE_SHARES
 
     label = f"private rows: counts of {len(cuts)} columns"
@@ -185,11 +206,11 @@ def private_rows_recipe(
     values, sigma = counted.value, sigma_of(counted)
     releases = [counted]
     pieces = np.cumsum([len(cut) for cut in counted_bins])[:-1]
-    total, shares = _shares(np.split(values, pieces), cuts, sigma, terms.n_rows_public)
 
     links, tables, tables_sigma, survey = independent(len(cuts)), {}, sigma, None
     groups = [np.zeros(len(cut), dtype=np.intp) for cut in cuts]
     if n_choosing:
+        total, shares = _shares(np.split(values, pieces), cuts, sigma, terms.n_rows_public)
         groups = _groups(cuts, shares, n_choosing)
         label = f"private rows: all pairs of {len(cuts)} columns, to choose from"
         coarse = yield Ask(choosing_question(cuts, groups), price[1], label)
@@ -233,7 +254,8 @@ def private_rows_recipe(
         guarantee=terms.promise(*releases),
     )
     seed = int.from_bytes(hashlib.sha256(values.tobytes()).digest()[:8])
-    sampled = np.concatenate([made.raw(DRAWN_TOGETHER, seed + i) for i in range(SAMPLED // DRAWN_TOGETHER)])
+    stored = SAMPLED if len(cuts) <= MOST_SURVEYED else WIDE_SAMPLED
+    sampled = np.concatenate([made.raw(DRAWN_TOGETHER, seed + i) for i in range(stored // DRAWN_TOGETHER)])
     if survey is None:
         return made.storing(sampled, {})
     raked = made.raw(min(RAKED, RAKED_VALUES // len(cuts)), seed + SAMPLED)
@@ -259,17 +281,22 @@ class Survey(NamedTuple):
 def _shares(counted: Sequence[Floats], cuts: Sequence[Bins], sigma: float, n_rows_public: int) -> tuple[float, list[Floats]]:
     """The number of rows, and every column's distribution over its bins, from the counts of bins and of blocks."""
     total, of_blocks = RowCount.of_partitions(counted, sigma, n_rows_public).denominator, iter(counted[len(cuts) :])
-    pairs = zip(counted, cuts, strict=False)
-    return total, [
-        column_shares(counts, None if blocks_of(cut) is None else next(of_blocks), cut, sigma, total)
-        for counts, cut in pairs
-    ]
+    blocks = [np.empty(0) if blocks_of(cut) is None else next(of_blocks) for cut in cuts]
+    return total, shares_of_columns(counted[: len(cuts)], blocks, cuts, sigma, total)
 
 
 def _as_fine_as_noise_allows(terms: Terms, cuts: Sequence[Bins], bins: int) -> int:
-    """Twice as many bins, and again, while an even share of the rows in each stands out of the noise on its count."""
+    """Twice as many bins, and again, while an even share of the rows in each stands out of the noise on its count.
+
+    Of very many columns half as many, and again, until it stands far out of it.
+    """
     noise = math.sqrt(sum(1 + (blocks_of(cut) is not None) for cut in cuts)) / terms.scaled(SHARES[0]).mu_of_a_row
     fine = bins
+    if len(cuts) > MOST_SURVEYED:
+        far = terms.n_rows_public / (WIDE_BIN * math.sqrt(len(cuts)) / terms.mu_of_a_row)
+        while fine > FEWEST_BINS and fine > min(far, MOST_ALL_BINS / len(cuts)):
+            fine = max(FEWEST_BINS, fine // 2)
+        return fine
     while 2 * fine <= min(FINER * bins, MOST_BINS) and fine * noise < terms.n_rows_public:
         fine *= 2
     return fine
@@ -339,12 +366,13 @@ def rows_design(
     names = asked_columns(whole, columns)
     if len(names) > MOST_COLUMNS:
         raise InvalidInput(
-            f"private rows of {len(names)} columns are asked for, and at most {MOST_COLUMNS} can be modelled together; "
+            f"private rows of {len(names)} columns are asked for, and at most {MOST_COLUMNS} can be drawn together; "
             "name the ones that matter with columns="
         )
     # In the schema's order, whatever order they were named in: one request has one name.
-    schema = whole.without(*(name for name in whole.names if name not in names))
-    return schema, tuple(fine_bins(name, column, bins) for name, column in schema.items())
+    schema = whole.without(*sorted(set(whole.names).difference(names)))
+    singly = MOST_SINGLE_VALUES if len(names) <= MOST_SURVEYED else bins
+    return schema, tuple(fine_bins(name, column, bins, singly) for name, column in schema.items())
 
 
 # --- questions -------------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ from ..results import Attribution
 from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Schema
 from ..solve.coalitions import Chains, point_key, ranks_of
-from ..solve.shapley.on_rows import player_numbers, players_of
+from ..solve.shapley.on_rows import check_players, player_numbers, players_of
 from ..solve.shapley.reasons import shown_points
 from ..solve.shapley.released import Scales, choose_clip, clip_edges, reconcile
 from ..vault import Block, PrivateData
@@ -64,7 +64,7 @@ CLIP_SHARE = 0.1
 TAIL_ACCURACY = 0.01
 """Noise of a tail of the histogram of norms, as a share of the rows, that a sample of them must not exceed."""
 MOST_NUMBERS = 10_000
-"""Points times columns in one question; a block of 4096 rows then takes 0.3 GB."""
+"""Points times columns, or groups of them, in one question; a block of 4096 rows then takes 0.3 GB."""
 MOST_PERMUTATIONS = 1000
 REHEARSED_POINTS = 2
 FEWEST_PROBE_ROWS = 3
@@ -131,15 +131,16 @@ class Shapley(LocalExplainer[Attribution]):
         self.model.check(self.data.feature_schema)
         schema = self.data.feature_schema
         self._players = players_of(schema)
+        check_players(len(self._players))
         self._chains = Chains(self.model, schema, player_numbers(schema, self._players))
 
     def conversation(self, points: object) -> Conversation[Attribution]:
         """One sum for all points, after a histogram of norms where the clip is to be chosen."""
         raw, outputs = self.read_points(points)
-        if raw.size > MOST_NUMBERS:
-            n_points, n_columns = raw.shape
+        if (n_points := len(raw)) * (n_players := len(self._players)) > MOST_NUMBERS:
             raise InvalidInput(
-                f"points are {n_points} of {n_columns} columns; one question answers for at most {MOST_NUMBERS // n_columns}"
+                f"points are {n_points} with {n_players} values each; one question answers for at most "
+                f"{MOST_NUMBERS // n_players}. Ask about fewer at once, or declare groups of columns: vt.Group"
             )
         label = f"Shapley values of {len(raw)} point{'s' if len(raw) > 1 else ''}"
         groups: list[JsonValue] = [[name, *columns] for name, columns in self._players.items() if len(columns) > 1]

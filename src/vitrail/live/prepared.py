@@ -29,7 +29,7 @@ from ..results.verdict import widening
 from ..schema import Schema
 from ..solve.rows.histograms import blocks_of
 from ..solve.shapley.on_rows import balanced_orders, players_of
-from ..solve.shapley.reasons import BACKGROUND, BY_HEART, HELD_AGAINST_ROWS, LINKS, NO_LINKS, OF_ANOTHER
+from ..solve.shapley.reasons import BACKGROUND, BY_HEART, HELD_AGAINST_ROWS, OF_ANOTHER, links_note
 
 FORMAT = "vitrail-live/1"
 
@@ -126,7 +126,7 @@ def _words(rows: PrivateRows, models: Sequence[str]) -> dict[str, JsonValue]:
     linked = bool(rows.noisy_tables)
     own, other = (claim_of(kind) for kind in ("private reasons", "private reasons of any model"))
     return {
-        "links": LINKS if linked else NO_LINKS,
+        "links": links_note(rows),
         "by_heart": BY_HEART,
         "held_against_rows": HELD_AGAINST_ROWS,
         "of_another": OF_ANOTHER.format(model=models[0], size="{size}") if models else "",

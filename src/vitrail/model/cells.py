@@ -28,6 +28,8 @@ Seen: TypeAlias = Callable[[Floats], Floats]
 """From complete raw rows to what the trees see of them, (rows, features)."""
 
 N_TRIED_VALUES = 257
+# Numbers of the public rows that hold them: with very many columns trees are asked themselves.
+MOST_TRIED = 200_000_000
 # Whole numbers between bounds no further apart than this are looked up; others are searched for among the cuts.
 LONGEST_TABLE = 2**17
 # Rows that encoders are asked about at once, while cuts are looked for: about as many as one call of them costs.
@@ -96,14 +98,15 @@ def cells_of(schema: Schema, seen: Seen, thresholds: Mapping[int, Floats], categ
         Features that trees take for categories; each must be made of a column of levels.
     """
     tried = {j: _tried_values(column) for j, column in enumerate(schema.values())}
-    trials = _in_one_call(schema, seen, tried)
+    if sum(map(len, tried.values())) * schema.n_columns > MOST_TRIED:
+        return None
+    trials, looked_at = _in_one_call(schema, seen, tried), np.array(list(thresholds), dtype=np.intp)
     owners: dict[int, int] = {}
     for j, shown in trials.items():
-        for feature in thresholds:
-            if not _alike(shown[:, feature]):
-                if feature in owners:
-                    return None
-                owners[feature] = j
+        for feature in looked_at[~_alike(shown[:, looked_at])].tolist():
+            if feature in owners:
+                return None
+            owners[feature] = j
     levels = {j for j, column in enumerate(schema.values()) if isinstance(column, Categorical)}
     if any(owners.get(feature) not in levels for feature in categories):
         return None
@@ -153,8 +156,9 @@ def _in_one_call(schema: Schema, seen: Seen, values: Mapping[int, Floats]) -> di
     return {j: shown[start : start + len(some)] for start, (j, some) in zip(starts, values.items(), strict=False)}
 
 
-def _alike(values: Floats) -> bool:
-    return bool(np.array_equal(values, np.full_like(values, values[0]), equal_nan=True))
+def _alike(values: Floats) -> Bools:
+    """Of which columns all values are the same."""
+    return np.asarray(((values == values[0]) | (np.isnan(values) & np.isnan(values[0]))).all(axis=0))
 
 
 def _falling(

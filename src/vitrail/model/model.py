@@ -226,7 +226,7 @@ class Model:
 
     def predict_points(self, schema: Schema, raw: FloatArray, *, batch: int | None = None) -> FloatArray:
         """Outputs for public points, ``batch`` rows at a time; many where rows are short: forests are faster then."""
-        batch = batch or max(4096, min(32_768, 2**20 // schema.n_columns))
+        batch = batch or max(256, min(4096, 2**22 // schema.n_columns), min(32_768, 2**20 // schema.n_columns))
         starts = np.arange(0, len(raw), batch)
         return np.concatenate([np.empty(0), *(self.predict(schema, raw[start : start + batch]) for start in starts)])
 

@@ -44,8 +44,8 @@ from ..schema import Level, Schema
 from .lifetime import DEFAULT_VERSION, Words, WordsGiven, checked_day, checked_page, checked_version
 
 FORMAT = "vitrail-pane/3"
-MOST_FEATURES = 4_000
-"""Encoded features of a schema: some parts hold, or build, the square of their number."""
+MOST_FEATURES = 100_000
+"""Encoded features of a schema. Parts that hold the square of their number have bounds of their own."""
 MOST_TEXT = 1000
 _PART_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)

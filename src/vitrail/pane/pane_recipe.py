@@ -16,8 +16,9 @@ classes*, with 0.75, gives counterfactuals no nearer, no more plausible and of n
 public model puts into its classes itself, which costs nothing.
 
 *What is possible* follows from public numbers as well. ``parts="all"`` leaves out private rows, and reasons with them, where
-columns are too many for them, or where n_rows_public * mu of their share is below 100. Without rows there is nowhere to seek
-counterfactuals: then, and only then, "all" buys the picture of the classes. What is left out leaves its share to the others.
+n_rows_public * mu of their share is below 100. Without rows there is nowhere to seek counterfactuals: then, and only then,
+"all" buys the picture of the classes. Where columns are too many for curves of all of them, rows and reasons are all that it
+buys, and rows alone where groups do not make few players of them. What is left out leaves its share to the others.
 
 *Several models, or none.* Rows are about no model and bought once; what is left of the price is shared evenly between the
 models. Without a model there are rows alone.
@@ -41,6 +42,7 @@ from ..errors import InvalidInput
 from ..explain.counterfactual import Counterfactual
 from ..explain.global_report import GlobalReport
 from ..explain.global_report import Part as ReportPart
+from ..explain.joint_sum import MOST_EXPLAINED
 from ..explain.linear.local_linear import LocalLinear
 from ..explain.mean_reasons import mean_reasons_recipe
 from ..explain.private_rows import MOST_COLUMNS, PrivateRowsExplainer
@@ -59,6 +61,7 @@ from ..results.synopsis import Synopsis
 from ..show.page_words import PageWords
 from ..solve.counterfactual.classes import Classes
 from ..solve.linear.coordinates import Partition
+from ..solve.shapley.on_rows import MOST_PLAYERS, check_players, players_of
 from ..vault import PrivateData
 from . import lifetime
 from .manifest import KINDS, MODEL_FILE, MOST_FEATURES, Line, Manifest, Part, described, onnx_content, part_name
@@ -153,7 +156,10 @@ class PaneExplainer(GlobalExplainer[Pane]):
         self._contents = {MODEL_FILE.format(part_name("model", n)): content for n, content in enumerate(contents)}
         if (size := sum(map(len, contents))) > MOST_BYTES // 2:
             raise InvalidInput(f"the model has {size >> 20} MiB, too much for a pane; leave embed_model out")
-        possible = PARTS if self._asked is None else self._asked
+        wide = data.feature_schema.n_columns > MOST_EXPLAINED
+        possible = self._asked if self._asked is not None else self._when_wide if wide else PARTS
+        if self._asked is not None and "reasons" in self._asked:
+            check_players(len(players_of(data.feature_schema)))
         curves = [part for part in CURVES if part in possible]
         for model in self._models:
             if self.threshold is not None:
@@ -180,7 +186,15 @@ class PaneExplainer(GlobalExplainer[Pane]):
         if self._asked is not None:
             return self._asked
         enough = self._rows_for_noise * mu * math.sqrt(self._rows_share(DEFAULT, mu)) >= ROWS_FROM
-        return DEFAULT if enough and 2 <= self.data.feature_schema.n_columns <= MOST_COLUMNS else WITHOUT_ROWS
+        columns = self.data.feature_schema.n_columns
+        if columns > MOST_EXPLAINED:
+            return self._when_wide
+        return DEFAULT if enough and columns >= 2 else WITHOUT_ROWS
+
+    @property
+    def _when_wide(self) -> tuple[str, ...]:
+        """What "all" buys of columns too many for curves: reasons too, where groups of them make few players."""
+        return ON_ROWS if len(players_of(self.data.feature_schema)) <= MOST_PLAYERS else ON_ROWS[:1]
 
     @property
     def _rows_for_noise(self) -> float:

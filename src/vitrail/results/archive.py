@@ -35,8 +35,10 @@ FIRST_PANES = "pane.json"
 """What the manifest of a pane of version 1 was called."""
 MOST_BYTES = 256 * 2**20
 """Of the file, and of everything that it unpacks to."""
-MOST_JSON_BYTES = 16 * 2**20
+MOST_JSON_BYTES = 64 * 2**20
 """Of one JSON text: parsed, it takes some ten times as much memory."""
+LONG = 2**22
+"""Members of more bytes are compressed less: rows of thousands of columns would take minutes."""
 MOST_FILES = 4096
 MOST_DIRECTORY_BYTES = 2**20
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}/[A-Za-z0-9_-]{1,96}\.(json|npy|onnx)", re.ASCII)
@@ -73,7 +75,7 @@ def pack(manifest: Mapping[str, JsonValue], files: Mapping[str, bytes]) -> bytes
             entry = zipfile.ZipInfo(name, _FIXED_DATE)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3  # whatever system writes it
-            archive.writestr(entry, content, compresslevel=9)
+            archive.writestr(entry, content, compresslevel=9 if len(content) <= LONG else 3)
     packed = buffer.getvalue()
     texts = max((len(content) for name, content in files.items() if name.endswith(".json")), default=0)
     whole = max(len(packed), sum(map(len, files.values())))

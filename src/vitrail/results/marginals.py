@@ -106,10 +106,15 @@ class Marginals(Result, stored_as="marginals/1"):
 
     # --- the histograms ----------------------------------------------------------------------------------------------
 
+    @cached_property
+    def bins_by_name(self) -> Mapping[str, Bins]:
+        """The bins of every column."""
+        return MappingProxyType({cut.name: cut for cut in self.bins})
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return tuple(cut.name for cut in self.bins)
+        return tuple(self.bins_by_name)
 
     @property
     def labels(self) -> Mapping[str, tuple[str, ...]]:

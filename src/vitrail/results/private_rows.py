@@ -21,9 +21,9 @@ from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
 from ..schema import Column, Numeric, Schema
 from ..schema.bins import Bins, values_in
-from ..solve.rows.histograms import blocks_of, column_shares
+from ..solve.rows.histograms import blocks_of, shares_of_columns
 from ..solve.rows.left_out import hidden_squares, left_out_squares, weights_of
-from ..solve.rows.network import Link, Network, even_numbers, fit_network
+from ..solve.rows.network import MOST_SURVEYED, Link, Network, even_numbers, fit_network
 from ..solve.rows.replicates import errors_of, inside_bins, replicate_weights, table_squares, unsmoothed_ratios
 from ..solve.rows.tables import agreed_table, group_shares
 from .arrow_rows import arrow_table, write_table
@@ -216,11 +216,7 @@ class PrivateRows(Result, stored_as="private-rows/4"):
     @cached_property
     def _network(self) -> Network:
         total, sigma = self.total, self.tables_sigma
-        counted = zip(self.counts, self.block_counts, self.bins, strict=True)
-        shares = [
-            column_shares(counts, blocks if len(blocks) else None, bins, self.counts_sigma, total)
-            for counts, blocks, bins in counted
-        ]
+        shares = shares_of_columns(self.counts, self.block_counts, self.bins, self.counts_sigma, total)
         of_groups = group_shares(shares, self.groups)
         tables = {
             (i, j): agreed_table(measured, sigma, of_groups[i], of_groups[j], total)
@@ -368,6 +364,8 @@ class PrivateRows(Result, stored_as="private-rows/4"):
 
     def rough_variances(self, per_row: Floats) -> Floats:
         """About how far, in squares, noise has moved means over the first stored rows of (rows, numbers)."""
+        if len(self.bins) > MOST_SURVEYED:
+            return np.asarray(self.standard_errors(per_row[None])[0] ** 2)
         weights = self._few_replicates[:, : len(per_row)]
         moved = (weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)) @ per_row - per_row.mean(axis=0)
         return np.asarray((moved**2).mean(axis=0) + per_row.var(axis=0) / len(per_row))
@@ -376,8 +374,11 @@ class PrivateRows(Result, stored_as="private-rows/4"):
         """By how much noise may have moved means over the first stored rows of (rows, numbers): (moves, numbers).
 
         The sum over moves of their outer products is the covariance of what the release's noise did to these means, with
-        what smoothing took from each column; the choice of the rows is not in it.
+        what smoothing took from each column; the choice of the rows is not in it. Of very many columns each number moves by
+        itself, by its standard error: weights that are products over all of them would rest on a handful of rows.
         """
+        if len(self.bins) > MOST_SURVEYED:
+            return np.diag(self.standard_errors(per_row[None])[0])
         drawn, ratios = self._perturbed
         indices, mean = self._indices[: len(per_row)], per_row.mean(axis=0)
 
@@ -408,7 +409,7 @@ class PrivateRows(Result, stored_as="private-rows/4"):
             noise = self.coarse_sigma / self.total
             others = others + hidden_squares(per_row, of_rows, group_shares(fitted, self.coarse_groups), known, noise)
         given = self._indices[:n_rows], self.bins, fitted, self.counts, self.block_counts
-        owners = None if about is None else np.array([[name in names for names in about] for name in self.columns])
+        owners = None if about is None else _members(self.columns, about)
         errors = errors_of(per_row, *given, total=self.total, sigma=self.counts_sigma, owners=owners, drawn=drawn)
         tables = {pair: self._network.table(*pair) for pair in self.noisy_tables}
         linked = table_squares(
@@ -464,6 +465,12 @@ def _widened(bins: Bins, column: Column) -> Bins:
     for edge in bins.edges[2:-2]:  # zero is a bin without width, too
         made.append(max(made[-1] + width, min(high - width, edge)))
     return replace(bins, edges=(*made, high - width, high))
+
+
+def _members(columns: Sequence[str], about: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
+    """Which columns (columns, numbers) each number is about."""
+    sets = [frozenset(names) for names in about]
+    return np.array([[name in names for names in sets] for name in columns])
 
 
 def _number_of_groups(group: Indices, bins: Bins) -> int:

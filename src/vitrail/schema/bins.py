@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -109,6 +109,31 @@ class Bins:
             raise InvalidInput("labels of bins are texts, their edges and codes finite numbers")
         ends = None if edges is None else tuple(numbers[: len(cut)])
         return cls(texts[0], tuple(texts[1:]), ends, integer, tuple(numbers[len(cut) :]))
+
+
+def index_of_all(bins: Sequence[Bins]) -> Callable[[FloatArray], NDArray[np.intp]]:
+    """A function that finds, of columns side by side (rows, bins), the bin of every value, as :meth:`Bins.index` does.
+
+    Columns that are cut alike are looked up together: ten thousand of them are then no more calls than one.
+
+    Examples
+    --------
+    >>> from vitrail.schema import Numeric
+    >>> columns = {"x": Numeric(0, 1), "sex": Categorical(["f", "m"]), "y": Numeric(0, 1)}
+    >>> index_of_all([bins_of(name, column, 4) for name, column in columns.items()])(np.array([[0.3, 1.0, 0.9]])).tolist()
+    [[1, 1, 3]]
+    """
+    alike: dict[object, list[int]] = {}
+    for place, cut in enumerate(bins):
+        alike.setdefault((cut.edges, cut.codes, len(cut)), []).append(place)
+
+    def index(columns: FloatArray) -> NDArray[np.intp]:
+        found = np.empty(columns.shape, dtype=np.intp)
+        for places in alike.values():
+            found[:, places] = bins[places[0]].index(columns[:, places])
+        return found
+
+    return index
 
 
 def wide_edges(edges: FloatArray) -> NDArray[np.bool_]:

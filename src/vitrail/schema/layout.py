@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from numpy.typing import NDArray
 from .._types import Bools, Floats, Indices
 from ..errors import InvalidInput
 from .columns import Categorical, Column, Numeric
+
+if TYPE_CHECKING:
+    from .reading import Matcher
 
 FloatArray: TypeAlias = Floats
 BoolArray: TypeAlias = Bools
@@ -43,6 +46,7 @@ class Layout:
 
     def __init__(self, columns: Iterable[Column]) -> None:
         self.columns = tuple(columns)
+        self.matchers: tuple[Matcher | None, ...] | None = None
         numeric = np.array([isinstance(column, Numeric) for column in self.columns])
         integer = [isinstance(column, Numeric) and column.integer for column in self.columns]
         starts = np.cumsum([0, *(1 + len(c.codes) if isinstance(c, Numeric) else len(c.levels) for c in self.columns)])

@@ -20,7 +20,7 @@ import numpy as np
 from narwhals.dependencies import is_pandas_series
 
 from .. import nothing_escapes
-from .._checks import did_you_mean, not_among
+from .._checks import did_you_mean, listed, not_among
 from ..errors import SchemaError
 from . import days
 from .columns import Categorical, Column, Numeric
@@ -34,7 +34,7 @@ ROWS_PER_STRIP = 4096
 def read_private(names: Sequence[str], layout: Layout, frame: object) -> FloatArray:
     """Private rows as a raw matrix, see ``Schema.read``; no value in them raises or warns."""
     with np.errstate(all="ignore"):
-        sources = sources_of(frame, names, [can_match_numbers(column) for column in layout.columns])
+        sources = sources_of(frame, names, can_hold_numbers(layout))
         check_names(names, sources, strict=False)
         columns = _measured(names, layout, sources)
         raw = np.empty((len(columns[0]), len(columns)))
@@ -47,19 +47,28 @@ def read_private(names: Sequence[str], layout: Layout, frame: object) -> FloatAr
 
 
 def _measured(names: Sequence[str], layout: Layout, sources: Mapping[str, Source]) -> list[FloatArray]:
-    return [measure(name, column, sources[name]) for name, column in zip(names, layout.columns, strict=True)]
+    declared = zip(names, layout.columns, matchers_of(layout), strict=True)
+    return [measure(name, column, sources[name], matcher) for name, column, matcher in declared]
+
+
+def matchers_of(layout: Layout) -> Sequence[Matcher | None]:
+    """What finds the levels of every column, made once; None for numbers."""
+    if layout.matchers is None:
+        layout.matchers = tuple(Matcher(c) if isinstance(c, Categorical) else None for c in layout.columns)
+    return layout.matchers
 
 
 def check_names(names: Sequence[str], given: Iterable[str], strict: bool) -> None:
     """Refuse missing columns, and (if strict) columns the schema does not know."""
     given = list(given)
-    unknown = [name for name in given if name not in names]
-    missing = [name for name in names if name not in given]
+    known, there = set(names), set(given)
+    unknown = [name for name in given if name not in known]
+    missing = [name for name in names if name not in there]
     if strict and unknown:
         raise SchemaError(not_among(unknown[0], names, "in the schema"))
     if missing:
         hint = did_you_mean(missing[0], unknown)
-        raise SchemaError(f"column {missing[0]!r} of the schema is missing; given are {', '.join(map(repr, given))}.{hint}")
+        raise SchemaError(f"column {missing[0]!r} of the schema is missing; given are {listed([*map(repr, given)])}.{hint}")
 
 
 def read_public(names: Sequence[str], layout: Layout, points: object) -> FloatArray:
@@ -82,7 +91,7 @@ def _point_sources(names: Sequence[str], layout: Layout, points: object) -> dict
         return {str(name): Coded.of_values([_unwrap(value)]) for name, value in points.items()}
     if isinstance(points, list | tuple):
         return _of_records(names, points)
-    return sources_of(points, names, [can_match_numbers(column) for column in layout.columns])
+    return sources_of(points, names, can_hold_numbers(layout))
 
 
 def _unwrap(value: object) -> object:
@@ -208,16 +217,16 @@ class Matcher:
         return np.where(self.sorted_numbers[position] == numbers, self.sorted_codes[position], np.nan)
 
 
-def can_match_numbers(column: Column) -> bool:
-    """Whether a number can belong to the column at all."""
-    return isinstance(column, Numeric) or bool(Matcher(column).numbers)
+def can_hold_numbers(layout: Layout) -> list[bool]:
+    """Whether a number can belong to a column at all, by column."""
+    return [matcher is None or bool(matcher.numbers) for matcher in matchers_of(layout)]
 
 
-def measure(name: str, column: Column, source: Source) -> FloatArray:
+def measure(name: str, column: Column, source: Source, matcher: Matcher | None = None) -> FloatArray:
     """A column's values as the raw matrix holds them, before bounds apply.
 
     Numbers in their own units or level indices; NaN for what is missing or matches nothing. The name is for the message when
-    the dtype cannot be read.
+    the dtype cannot be read, the matcher that of the column's levels, if it is known.
     """
     if isinstance(source, Refused) or (isinstance(source, Days) and isinstance(column, Categorical)):
         kind = "numeric" if isinstance(column, Numeric) else "categorical"
@@ -227,7 +236,7 @@ def measure(name: str, column: Column, source: Source) -> FloatArray:
         )
     if isinstance(source, Days):
         return source.values
-    matcher = None if isinstance(column, Numeric) else Matcher(column)
+    matcher = None if isinstance(column, Numeric) else matcher or Matcher(column)
     if isinstance(source, Numbers):
         return source.values if matcher is None else matcher.codes_of_numbers(source.values)
     meaning = (

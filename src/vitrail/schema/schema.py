@@ -62,7 +62,7 @@ class Schema(Mapping[str, Column]):
     vitrail.errors.SchemaError: column 'sex' is 'Femal' in row 0; it must be one of 'Female', 'Male'. Did you mean 'Female'?
     """
 
-    __slots__ = ("_canonical", "_columns", "_feature_names", "_layout", "rules")
+    __slots__ = ("_canonical", "_columns", "_feature_names", "_layout", "_names", "_places", "rules")
 
     def __init__(self, columns: Mapping[str, Column], rules: Iterable[Rule] = ()) -> None:
         if not isinstance(columns, Mapping) or not columns:
@@ -73,6 +73,8 @@ class Schema(Mapping[str, Column]):
             if not isinstance(column, Numeric | Categorical):
                 raise SchemaError(f"column {name!r} is {column!r}; it must be Numeric(low, high) or Categorical(levels)")
         self._columns: dict[str, Column] = dict(columns)
+        self._names = tuple(self._columns)
+        self._places = {name: place for place, name in enumerate(self._names)}
         self.rules = checked_rules(rules, self._columns)
         self._layout = Layout(self._columns.values())
         features = {name: _features_of(name, column) for name, column in columns.items()}
@@ -151,7 +153,7 @@ class Schema(Mapping[str, Column]):
     @property
     def names(self) -> tuple[str, ...]:
         """The column names, in order."""
-        return tuple(self._columns)
+        return self._names
 
     @property
     def n_columns(self) -> int:
@@ -187,7 +189,7 @@ class Schema(Mapping[str, Column]):
         """Where a column lies in a raw row."""
         if name not in self._columns:
             raise SchemaError(_checks.not_among(name, self.names, "in the schema"))
-        return self.names.index(name)
+        return self._places[name]
 
     def without(self, *names: str) -> Schema:
         """The same schema less these columns, and less the rules that name one of them."""

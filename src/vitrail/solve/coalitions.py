@@ -31,6 +31,8 @@ from ..model import Model, is_row_wise
 from ..schema import Schema
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+WIDE = 256
+"""Columns from which on rows are hashed as a whole."""
 
 
 def point_key(point: Floats, seed: int) -> int:
@@ -78,6 +80,9 @@ def row_hashes(values: Floats, key: int) -> NDArray[np.uint64]:
     """A keyed 64-bit hash of each row."""
     content = np.ascontiguousarray(values + 0.0).view(np.uint64)  # adding 0 gives -0.0 the bits of 0.0
     hashed = np.full(len(values), key % 2**64, dtype=np.uint64)
+    if content.shape[1] > WIDE:  # all columns at once, each with a word of its own, instead of one after the other
+        words = _mixed(content ^ _mixed(np.arange(content.shape[1], dtype=np.uint64)))
+        return _mixed(hashed ^ np.add.reduce(words, axis=1, dtype=np.uint64))
     for column in content.T:
         hashed = _mixed(hashed ^ column)
     return hashed
@@ -110,7 +115,7 @@ def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return words ^ (words >> np.uint64(31))
 
 
-MOST_CALL_ROWS = 8192
+MOST_CALL_ROWS, FEWEST_CALL_ROWS, MOST_CALL_NUMBERS = 8192, 256, 1 << 23
 # Of the hybrids that are held at a time: 32 MB.
 MOST_ELEMENTS = 1 << 22
 
@@ -149,9 +154,10 @@ class Chains:
         n_permutations, n_rows, n_players = ranks.shape
         steps, points = np.arange(n_players), np.broadcast_to(point, values.shape)
         order = np.argsort(ranks, axis=2)
-        differs = np.zeros((n_rows, n_players), dtype=np.bool_)
-        for player, column in zip(self.player_of, (values != points).T, strict=True):
-            differs[:, player] |= column
+        differs = np.empty((n_rows, n_players), dtype=np.bool_)
+        by_player = np.argsort(self.player_of, kind="stable")
+        firsts = np.searchsorted(self.player_of[by_player], steps)
+        np.logical_or.reduceat((values != points)[:, by_player], firsts, axis=1, out=differs)
         changes = np.take_along_axis(np.broadcast_to(differs, ranks.shape), order, axis=2)
         to_come = changes.sum(axis=2, keepdims=True) - np.cumsum(changes, axis=2)
         along = np.empty((n_permutations, n_rows, n_players + 1))
@@ -160,6 +166,7 @@ class Chains:
         along[..., 1:] = np.reshape(point_output, (-1, 1))
         needed = changes & (to_come > 0)
         call_rows = min(MOST_CALL_ROWS, max(n_rows, n_permutations * n_rows * n_players // 4))
+        call_rows = min(call_rows, max(FEWEST_CALL_ROWS, MOST_CALL_NUMBERS // values.shape[1]))
         if self._is_row_wise(call_rows):
             self._fill_packed(along, values, points, ranks, needed, call_rows)
         else:
@@ -177,7 +184,10 @@ class Chains:
         for start in range(0, len(rows), at_once):
             window = slice(start, start + at_once)
             which, row, step = permutations[window], rows[window], steps[window]
-            hybrids = np.where(ranks[which, row][:, self.player_of] <= step[:, None], points[row], values[row])
+            exchanged = ranks[which, row] <= step[:, None]
+            hybrids = values[row]
+            target = points[:1] if points.strides[0] == 0 else points[row]  # one point for all rows is not copied
+            np.copyto(hybrids, target, where=exchanged[:, self.player_of])
             alike = _first_alike(hybrids)
             distinct = np.unique(alike)
             outputs = np.empty(len(hybrids))
@@ -237,6 +247,8 @@ class Chains:
 
 def _first_alike(rows: Floats) -> Indices:
     """For each row the number of one that has the same bits; equal hashes alone do not make rows alike."""
+    if rows.shape[1] > WIDE:  # no two are, and looking takes as long as asking
+        return np.arange(len(rows))
     _, first, group = np.unique(row_hashes(rows, 0), return_index=True, return_inverse=True)
     candidate = first[group]
     same = (rows.view(np.uint64) == rows[candidate].view(np.uint64)).all(axis=1)

@@ -25,6 +25,10 @@ from ..schema import Schema
 SMALLEST_BLOCK_ROWS = 256
 LARGEST_BLOCK_ROWS = 4096
 FEWEST_BLOCKS, BLOCK_MULTIPLE = 8, 64
+BLOCK_BYTES = 32 * 2**20
+"""Of a block's raw rows and their features together: rows of very many columns come in blocks of fewer."""
+FEWEST_BLOCK_ROWS = 16
+"""However many columns there are: functions on rows would be called too often."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +90,16 @@ def checked_facts(
     if not isinstance(schema, Schema):
         raise SchemaError(f"schema is {type(schema).__name__}; declare one: vt.Schema({{'age': vt.Numeric(0, 120), ...}})")
     if target is not None and target not in schema:
-        raise SchemaError(f"target is {target!r}, which the schema does not declare; it declares {', '.join(schema.names)}")
+        raise SchemaError(
+            f"target is {target!r}, which the schema does not declare; it declares {_checks.listed(schema.names)}"
+        )
     if target is not None and schema.n_columns == 1:
         raise SchemaError(f"the schema declares nothing but the target {target!r}; there is no feature left to explain with")
     count = _checks.whole("n_rows_public", n_rows_public, most=10**12, of="a PrivateData")
-    rows = default_block_rows(count) if block_rows is None else _checks.whole("block_rows", block_rows, of="a PrivateData")
+    if block_rows is None:
+        rows = default_block_rows(count, schema.n_columns + schema.n_features)
+    else:
+        rows = _checks.whole("block_rows", block_rows, of="a PrivateData")
     at_once = _checks.whole("threads", threads, most=1024, of="a PrivateData")
     if person is not None:
         _checks.text("person", person)
@@ -102,19 +111,26 @@ def checked_facts(
     return PublicFacts(schema, target, count, relation, rows, at_once, person, device)
 
 
-def default_block_rows(n_rows_public: int) -> int:
+def default_block_rows(n_rows_public: int, width: int) -> int:
     """So that eight blocks, or more of the largest size, hold the declared rows with next to no padding.
 
     A multiple of 64: kernels that work on several rows at once then have no rest, which many of them add up differently.
+    Where a row is so wide (columns and features, numbers of 8 bytes) that 64 of them exceed ``BLOCK_BYTES``, of 16. It
+    depends on what was declared alone, so it is public.
 
     Examples
     --------
-    >>> default_block_rows(500), default_block_rows(30_162), default_block_rows(1_000_000)
-    (256, 3776, 4096)
+    >>> [default_block_rows(rows, 116) for rows in (500, 30_162, 1_000_000)]
+    [256, 3776, 4096]
+    >>> [default_block_rows(1_000_000, width) for width in (2_750, 27_500, 100_000, 10**7)]
+    [1472, 128, 32, 16]
     """
     blocks = max(FEWEST_BLOCKS, -(-n_rows_public // LARGEST_BLOCK_ROWS))
     rows = -(-n_rows_public // blocks)
-    return min(LARGEST_BLOCK_ROWS, max(SMALLEST_BLOCK_ROWS, -(-rows // BLOCK_MULTIPLE) * BLOCK_MULTIPLE))
+    rows = min(LARGEST_BLOCK_ROWS, max(SMALLEST_BLOCK_ROWS, -(-rows // BLOCK_MULTIPLE) * BLOCK_MULTIPLE))
+    fitting = BLOCK_BYTES // (8 * width)
+    fitting -= fitting % (BLOCK_MULTIPLE if fitting >= BLOCK_MULTIPLE else FEWEST_BLOCK_ROWS)
+    return min(rows, max(FEWEST_BLOCK_ROWS, fitting))
 
 
 def padded(raw: NDArray[np.float64], facts: PublicFacts, rows: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -83,14 +83,3 @@ def test_where_noise_hides_the_sum_a_curve_is_that_of_private_rows() -> None:
     assert curve(30) - curve(10) == pytest.approx(0.5, abs=0.02)
     plain = vt.PartialDependence(private(), model, marginals=rows, estimate="plain")(mu=0.001)["size"]
     assert curve.half_width < 0.2 * plain.half_width
-
-
-@pytest.mark.usefixtures("planted_noise")
-@pytest.mark.parametrize("explainer", [vt.PartialDependence, vt.AccumulatedEffects, vt.GlobalReport])
-def test_where_columns_are_too_many_for_private_rows_histograms_are_bought(explainer, monkeypatch) -> None:
-    monkeypatch.setattr("vitrail.explain.joint_sum.MOST_COLUMNS", 2)
-    data = private()
-    found = explainer(data, of_size(lambda size: 0.01 * size), key="line")(epsilon=5.0)
-    assert "histograms of all columns" in {line.what for line in data.budget.bill().lines}
-    curves = found.pdp if isinstance(found, vt.Report) else found
-    assert curves["size"](40) - curves["size"](10) == pytest.approx(0.3, abs=0.02)

@@ -17,6 +17,7 @@ from ...results.effects import Effects
 from ...results.row_count import RowCount
 from ...schema import Categorical, Level, Schema
 from ...schema.bins import wide_edges
+from ..rows.network import MOST_SURVEYED
 from .reference import Axis, Reference
 
 
@@ -26,6 +27,12 @@ class Drawn(NamedTuple):
     axis: Axis
     values: Floats
     stds: Floats
+
+
+INDEPENDENT = (
+    f"The private rows that this was planned from and combined with are of more than {MOST_SURVEYED} columns, taken as "
+    "independent of each other; bands claim no 95 % for what dependence changes."
+)
 
 
 def measured_claim(kind: str, *, smooth: bool, on_rows: bool) -> BandClaim:
@@ -39,6 +46,12 @@ class Receipt(NamedTuple):
     guarantee: Guarantee
     cost: Cost
     rows_counted: RowCount | None = None
+    independent: bool = False
+    """Whether private rows behind it are of so many columns that these were taken as independent of each other."""
+
+    def said(self, notes: tuple[str, ...], claim: BandClaim) -> tuple[tuple[str, ...], BandClaim]:
+        """The notes of a result and what its bands claim."""
+        return ((*notes, INDEPENDENT), BandClaim.NOT_CALIBRATED) if self.independent else (notes, claim)
 
 
 def effects_of(
@@ -52,6 +65,7 @@ def effects_of(
     claim: BandClaim | None = None,
 ) -> Effects:
     """The result of these curves (one column) and surfaces (two); ``claim`` of its curves, if not that of the kind."""
+    notes, claim = receipt.said(notes, claim or claim_of(kind))
     curves: dict[str, Curve] = {}
     surfaces: dict[tuple[str, str], Surface] = {}
     for axis, values, stds in drawn:
@@ -67,7 +81,7 @@ def effects_of(
                 guarantee=receipt.guarantee,
                 cost=receipt.cost,
                 std=stds.reshape(shape),
-                band_claim=claim_of(f"{kind} of pairs"),
+                band_claim=receipt.said((), claim_of(f"{kind} of pairs"))[1],
                 value_label=label,
                 notes=notes,
                 rows_counted=reference.rows_counted,
@@ -82,7 +96,7 @@ def effects_of(
             guarantee=receipt.guarantee,
             cost=receipt.cost,
             std=stds,
-            band_claim=claim or claim_of(kind),
+            band_claim=claim,
             y_label=label,
             density=_density(reference, axis),
             notes=notes,
@@ -104,9 +118,9 @@ def ranking_of(
     claim: BandClaim | None = None,
 ) -> Ranking:
     """The result of these scores, with the standard deviations of their noise; ``claim``: if not that of the kind."""
-    names, (guarantee, cost, counted) = tuple(items), receipt
-    common: Any = {"score_label": label, "notes": notes, "band_claim": claim or claim_of(kind), "rows_counted": counted}
-    return Ranking(names, scores, guarantee, cost, kind, stds, **common)
+    notes, claim = receipt.said(notes, claim or claim_of(kind))
+    common: Any = {"score_label": label, "notes": notes, "band_claim": claim, "rows_counted": receipt.rows_counted}
+    return Ranking(tuple(items), scores, receipt.guarantee, receipt.cost, kind, stds, **common)
 
 
 def _side(schema: Schema, name: str, values: Floats) -> Floats | tuple[Level, ...]:

@@ -52,6 +52,7 @@ STANDS_OUT = 3.0
 WIDE = 1000.0
 ROWS, FEWEST_ROWS, MANY, REHEARSAL = 4_096, 60, 16_384, 256
 MOST_PREDICTIONS = 1_000_000
+MOST_NUMBERS = 2**24
 # The reference is drawn from a release: its randomness hides nothing and is fixed, so that a question is the same again.
 SEED = 20
 
@@ -220,9 +221,8 @@ def smoothed(shares: Floats, sigma: float, *, ordered: bool = True, codes: int =
 
 def released_bins(marginals: Marginals, name: str) -> Bins:
     """The bins of one column of released marginals."""
-    for bins in marginals.bins:
-        if bins.name == name:
-            return bins
+    if (bins := marginals.bins_by_name.get(name)) is not None:
+        return bins
     raise InvalidInput(f"marginals has no column {name!r}; give marginals of all columns that are explained")
 
 
@@ -334,7 +334,8 @@ class Reference:
     def many(self) -> Floats:
         """Private rows by the thousand, where nothing is predicted for most of them."""
         assert self.private is not None
-        return self._features(self.private.raw(min(MANY, 8 * self._most), SEED))
+        most = max(ROWS, MOST_NUMBERS // self.schema.n_columns)
+        return self._features(self.private.raw(min(MANY, most, 8 * self._most), SEED))
 
     def _features(self, raw: Floats) -> Floats:
         assert self.private is not None

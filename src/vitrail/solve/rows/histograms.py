@@ -26,6 +26,7 @@ are tall, on Adult alone. On HELOC and Framingham, where nothing was chosen, sha
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -35,6 +36,8 @@ from ...results.marginals import nearest_shares
 from ...schema import Categorical, Column
 from ...schema.bins import MOST_SINGLE_VALUES, Bins, bins_of, with_codes
 
+AT_ONCE = 2**19
+"""Pairs of bins of columns that are smoothed together."""
 UNITS = 1e-4
 """Of the range: from where on real numbers are cut geometrically; from 1 on where the range is ``WIDE``."""
 FEW_BINS = 16
@@ -58,8 +61,10 @@ WIDE_ODDS = 3.0
 column's blocks are as long on that scale, too."""
 
 
-def fine_bins(name: str, column: Column, bins: int) -> Bins:
+def fine_bins(name: str, column: Column, bins: int, singly: int = MOST_SINGLE_VALUES) -> Bins:
     """The public bins of a column: levels, whole numbers one by one where they are few, else intervals, bounds and zero.
+
+    ``singly``: up to how many whole numbers, should there be more of them than bins.
 
     Examples
     --------
@@ -71,7 +76,7 @@ def fine_bins(name: str, column: Column, bins: int) -> Bins:
         return bins_of(name, column, bins)
     low, high = float(column.low), float(column.high)
     if column.integer:
-        if high - low + 1 <= max(MOST_SINGLE_VALUES, bins):
+        if high - low + 1 <= max(singly, bins):
             return bins_of(name, column, bins)
         cuts = np.rint(_cuts(low, high, 1.0, bins)).astype(int).tolist()
         starts = sorted({int(low), int(low) + 1, *cuts, *((0, 1) if low < 0 < high else ()), int(high), int(high) + 1})
@@ -126,6 +131,28 @@ def blocks_as_bins(bins: Bins, blocks: Indices) -> Bins:
     starts = np.flatnonzero(np.diff(blocks, prepend=-1))
     edges = (*(bins.edges[start] for start in starts if start < bins.n_intervals), bins.edges[-1])
     return Bins(bins.name, tuple(f"from {bins.labels[start]}" for start in starts), edges, bins.integer, bins.codes)
+
+
+def shares_of_columns(
+    counts: Sequence[Floats], block_counts: Sequence[Floats], bins: Sequence[Bins], sigma: float, total: float
+) -> list[Floats]:
+    """The distribution of every column, as :func:`column_shares` has it; of columns that are cut alike some at a time.
+
+    ``block_counts`` are empty for a column that is counted once.
+    """
+    alike: dict[object, list[int]] = {}
+    for place, cut in enumerate(bins):
+        alike.setdefault((cut.edges, cut.codes, len(cut), cut.integer), []).append(place)
+    made: dict[int, Floats] = {}
+    for places in alike.values():
+        cut = bins[places[0]]
+        some = max(1, AT_ONCE // len(cut) ** 2)
+        for start in range(0, len(places), some):
+            now = places[start : start + some]
+            of_blocks = np.stack([block_counts[place] for place in now]) if len(block_counts[now[0]]) else None
+            shares = column_shares(np.stack([counts[place] for place in now]), of_blocks, cut, sigma, total)
+            made |= dict(zip(now, shares, strict=True))
+    return [made[place] for place in range(len(bins))]
 
 
 def column_shares(counts: Floats, block_counts: Floats | None, bins: Bins, sigma: float, total: float) -> Floats:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import combinations
 
 import numpy as np
@@ -40,6 +40,9 @@ GAIN_ROUNDS = 8
 # differ between machines: a recipe that is run again chooses the same tables.
 GAIN_DIGITS = 9
 GOLDEN = (math.sqrt(5) - 1) / 2
+MOST_SURVEYED = 1_000
+"""Columns up to which all pairs are counted, to choose links from. Noise on a pair grows with the number of columns,
+and what is asked with its square: beyond, columns are taken as independent of each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,11 @@ class Network:
 
     def table(self, *columns: int) -> Floats:
         """The distribution, as sampled, of columns that share a clique, over their groups."""
-        return _margin(self.joints, columns)
+        return _margin(self.joints, self._places, columns)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return _places(self.links)
 
     def draw_bins(self, n: int, generator: np.random.Generator) -> Indices:
         """The bins of ``n`` sampled rows: (n, columns)."""
@@ -192,14 +199,14 @@ def fit_network(
         The agreed distribution of every column over its groups, and the one over its bins that opens them.
     """
     joints: list[tuple[tuple[int, ...], Floats]] = []
-    conditionals = []
+    conditionals, places = [], _places(links)
     for link in links:
         child = link.child
         if not link.parents:
             joint = group_shares[child]
             conditionals.append(joint[None, :])
         else:
-            of_parents = _margin(joints, link.parents)
+            of_parents = _margin(joints, places, link.parents)
             start = np.broadcast_to(of_parents, (len(group_shares[child]), *of_parents.shape)).copy()
             margins: list[Margin] = [
                 ((0, i + 1), either_way(tables, group_shares, child, parent)) for i, parent in enumerate(link.parents)
@@ -217,9 +224,18 @@ def fit_network(
     return Network(links, sizes, tuple(joints), tuple(conditionals), tuple(opened))
 
 
-def _margin(joints: Sequence[tuple[tuple[int, ...], Floats]], columns: tuple[int, ...]) -> Floats:
-    """The joint distribution of some columns, from the first clique that holds them all, axes in the order asked for."""
-    names, joint = next((clique, joint) for clique, joint in joints if set(columns) <= set(clique))
+def _places(links: Sequence[Link]) -> dict[int, int]:
+    """By column, the number of the link in which it is the child."""
+    return {link.child: place for place, link in enumerate(links)}
+
+
+def _margin(joints: Sequence[tuple[tuple[int, ...], Floats]], places: Mapping[int, int], columns: tuple[int, ...]) -> Floats:
+    """The joint distribution of some columns, from the first clique that holds them all, axes in the order asked for.
+
+    In that clique one of them is the child: were all of them parents, an earlier clique would hold them. It is the one that
+    was drawn last.
+    """
+    names, joint = joints[max(places[column] for column in columns)]
     kept = joint.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in columns))
     left = [name for name in names if name in columns]
     return np.transpose(kept, [left.index(name) for name in columns])

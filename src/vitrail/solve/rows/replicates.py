@@ -24,7 +24,10 @@ rest. Then an average is sum_j sum_b p_j(b) h_j(b) plus the mean of the rest, an
 - *Pairs that were seen to depend on each other and are not linked*, and those that noise hides, one by one: ``left_out``.
 - *Links* of whichever pair, also where no pairs were counted: two columns may depend on each other by as
   much as noise hid when links were chosen. A sum of (k - 1)^2 contrasts of k groups, each off by s rows of N, moves the mean
-  of the rest by at most about (k - 1) s/N of its standard deviation, if all the rest hangs on that pair.
+  of the rest by at most about (k - 1) s/N of its standard deviation, if all the rest hangs on that pair. Of very many
+  columns (``network.MOST_SURVEYED``) there is one stratum each, so that everything is the rest, and what the noise of counts
+  does to it is in this, too: that is B (sigma/N)^2 of its variance for columns of B bins, and s^2 is at least as many times
+  (sigma/N)^2 as there are columns.
 - *Levels that noise has swallowed*: where no sampled row has one, its effect cannot be seen. A number that is about such a
   column is given the effect that a column has on average, for as many rows as noise hides.
 - *Inside bins* values are drawn evenly, and real ones may all sit at one place (amounts that the law names). A model that

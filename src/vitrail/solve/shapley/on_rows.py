@@ -42,6 +42,9 @@ LOG_ODDS_MARGIN = 1e-6
 PIECE = 1 << 19
 # Features of a call: a block that stays in the processor's cache is predicted several times faster.
 CALL_FEATURES = 1 << 18
+# Numbers of hybrids that are held at a time.
+HELD = 1 << 23
+MOST_PLAYERS = 1_000
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
@@ -179,6 +182,8 @@ def shapley_of_outputs(
         _check_rows(name, given, schema)
     if not len(background):
         raise InvalidInput("background has no rows; Shapley values are means over at least one")
+    if method != "tree":
+        check_players(len(groups))
     orders, seed = _checks.whole("orders", orders, most=10_000), _checks.whole("seed", seed, least=0, most=2**63)
     outputs, row_outputs = game.outputs(points), game.outputs(background)
     exact = None
@@ -214,19 +219,28 @@ def players_of(schema: Schema, players: Players | None = None) -> dict[str, tupl
     for name, group in named:
         columns = _checks.names("a group of players", group, schema.names)
         title = (
-            " + ".join(sorted(columns, key=schema.names.index)) if name is None else _checks.text("name of a player", name)
+            " + ".join(sorted(columns, key=schema.column_index)) if name is None else _checks.text("name of a player", name)
         )
         for column in columns:
             if column in owner:
                 raise InvalidInput(f"players names {column!r} twice; a column belongs to one player")
             owner[column] = title
-    found: dict[str, tuple[str, ...]] = {}
+    titles = set(owner.values())
+    found: dict[str, list[str]] = {}
     for column in schema.names:
-        title = owner.get(column, column)
-        if column not in owner and title in owner.values():
-            raise InvalidInput(f"players calls a group {title!r}, which is another column; give it a name of its own")
-        found[title] = (*found.get(title, ()), column)
-    return found
+        if column not in owner and column in titles:
+            raise InvalidInput(f"players calls a group {column!r}, which is another column; give it a name of its own")
+        found.setdefault(owner.get(column, column), []).append(column)
+    return {title: tuple(columns) for title, columns in found.items()}
+
+
+def check_players(count: int) -> None:
+    """Refuse more players than the model can be asked about: once for each of them on the way from every row to a point."""
+    if count > MOST_PLAYERS:
+        raise InvalidInput(
+            f"Shapley values of {count} columns are asked for, and at most {MOST_PLAYERS} can be told apart; say which "
+            "columns belong together: rules=[vt.Group('name', [...]), ...] of the schema (or players= on private rows)"
+        )
 
 
 def player_numbers(schema: Schema, groups: Mapping[str, Sequence[str]]) -> Indices:
@@ -272,7 +286,7 @@ class _Game:
 
     def outputs(self, raw: Floats) -> Floats:
         """Outputs (rows, models) on the scale that is explained."""
-        call_rows = min(1 << 15, max(1 << 10, CALL_FEATURES // self.schema.n_features))
+        call_rows = self.call_rows
         asked = [
             self.models[0].predict_together(self.models, self.schema, raw[start : start + call_rows])
             for start in range(0, len(raw), call_rows)
@@ -287,6 +301,11 @@ class _Game:
         low, width = self.models[0].lo, self.models[0].width
         share = np.clip((outputs - low) / width, LOG_ODDS_MARGIN, 1 - LOG_ODDS_MARGIN)
         return np.asarray(np.log(share / (1 - share)))
+
+    @property
+    def call_rows(self) -> int:
+        """Rows that the model is asked about at a time."""
+        return min(1 << 15, max(1 << 10, CALL_FEATURES // self.schema.n_features))
 
     def words(self, raw: Floats) -> NDArray[np.uint64]:
         """A word (rows, players) for the content of each player in each row."""
@@ -328,8 +347,13 @@ class _Game:
         hybrid_outputs = np.concatenate([outputs, row_outputs])[np.where(new, 0, first)]
         reverse, point, chain, step = np.unravel_index(first[new] - n_points - n_rows, chains.shape)
         exchanged = (ranks[chain] <= step[:, None]) != (reverse == 1)[:, None]
-        hybrids = np.where(exchanged[:, self.player_of], points[point], rows[row_of[chain]])
-        hybrid_outputs[new] = self.outputs(hybrids)
+        asked = [np.empty((0, len(self.models)))]
+        at_once = self.call_rows * max(1, HELD // (self.call_rows * rows.shape[1]))
+        for start in range(0, len(chain), at_once):  # some at a time: rows of ten thousand columns are long
+            some = slice(start, start + at_once)
+            hybrids = np.where(exchanged[some][:, self.player_of], points[point[some]], rows[row_of[chain[some]]])
+            asked.append(self.outputs(hybrids))
+        hybrid_outputs[new] = np.concatenate(asked)
         met = hybrid_outputs[which[n_points + n_rows :]].reshape(*chains.shape, len(self.models))
         whole = (outputs[:, None] - row_outputs[row_of])[:, :, None]
         added = np.diff(np.concatenate([-whole, met[0] - met[1], whole], axis=2), axis=2) / 2

@@ -22,11 +22,18 @@ from ...results.checks import plain_value, shown_text
 from ...results.mean_reasons import MeanReasons
 from ...results.private_rows import PrivateRows
 from ...schema import Schema
+from ..rows.network import MOST_SURVEYED
 from .on_rows import Method, Players, RowValues, Scale, players_of, shapley_of_outputs
 from .real_rows import RealRows
 
 BACKGROUND = 1_024
 """Stored rows that a point is compared with, unless more are asked for."""
+MOST_SHOWN = 12
+"""Values of a group that are written out."""
+MANY_COLUMNS = (
+    "Of more than {most} columns the private rows hold every column's own distribution and nothing of what columns have in "
+    "common, at any price; what that changes in the reasons is in no band, and bands claim no 95 % for it."
+)
 NO_LINKS = (
     "At this price the private rows hold every column's own distribution and nothing of what columns have in common; what "
     "that changes in the reasons is in no band."
@@ -95,6 +102,13 @@ def explain_on_rows(
     return [_attribution(each, points, rows, groups, real.get(n), bands=bands) for n, each in enumerate(found)]
 
 
+def links_note(rows: PrivateRows) -> str:
+    """What bands hold of what columns have in common, in words."""
+    if len(rows.columns) > MOST_SURVEYED:
+        return MANY_COLUMNS.format(most=MOST_SURVEYED)
+    return LINKS if rows.noisy_tables else NO_LINKS
+
+
 def largest_of(real: RealRows) -> str:
     """What real rows take off most, in words."""
     off = real.correction.taken_off
@@ -103,13 +117,16 @@ def largest_of(real: RealRows) -> str:
 
 
 def shown_points(schema: Schema, raw: Floats, players: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], ...]:
-    """By player, the value of its column, or of all its columns in a row."""
+    """By player, the value of its column, or of all its columns in a row; of very many the first ones."""
     frame = schema.frame(raw)
+
+    def together(columns: Sequence[str], row: int) -> str:
+        shown = ", ".join(shown_text(plain_value(frame[name][row])) for name in columns[:MOST_SHOWN])
+        return shown if len(columns) <= MOST_SHOWN else f"{shown}, ... ({len(columns)} columns)"
+
     return tuple(
         {
-            player: frame[columns[0]][row]
-            if len(columns) == 1
-            else ", ".join(shown_text(plain_value(frame[name][row])) for name in columns)
+            player: frame[columns[0]][row] if len(columns) == 1 else together(columns, row)
             for player, columns in players.items()
         }
         for row in range(len(raw))
@@ -145,7 +162,7 @@ def _attribution(
         lower=None if half is None else values - half,
         upper=None if half is None else values + half,
         notes=(
-            LINKS if rows.noisy_tables else NO_LINKS,
+            links_note(rows),
             BY_HEART if real is None else HELD_AGAINST_ROWS.format(size=largest_of(real)),
             *([EXACT] if found.method == "tree" else []),
         ),

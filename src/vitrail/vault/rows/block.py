@@ -117,6 +117,10 @@ class Block:
         """One column in original units, or as level indices."""
         return np.array(self._raw[:, self._facts.schema.column_index(name)])
 
+    def columns(self, names: Iterable[str]) -> Floats:
+        """Some columns side by side, (rows, names), each as :meth:`column` gives it."""
+        return self._raw[:, [self._facts.schema.column_index(name) for name in names]]
+
     def predictions(self, model: Model) -> Floats:
         """The model's output for every row, clipped to its declared range; NaN where the model fails."""
         return self._predict(model, self.values)

@@ -23,6 +23,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from ... import _checks
 from ..._types import Floats
 from ...errors import InvalidInput, SchemaError, Unanswered
 from ...nothing_escapes import attempt, sealed
@@ -171,15 +172,15 @@ class ArrowRows(RowSource):
     def _check_columns(self) -> None:
         for piece in self.origin.pieces:
             columns = self.columns_of(piece)
-            lacking = [name for name in self._also if name not in columns.names]
+            there = set(columns.names)
+            lacking = [name for name in self._also if name not in there]
             if lacking:
                 raise SchemaError(f"{piece.name} has no column {lacking[0]!r}, which person= names")
-            missing = [name for name in self._schema.names if name not in columns.names]
+            missing = [name for name in self._schema.names if name not in there]
             if missing:
-                raise SchemaError(
-                    f"{piece.name} has no column {', '.join(map(repr, missing))} that the schema declares{piece.hint}"
-                )
-            wanted = pa.schema([field for field in columns if field.name in self._schema.names])
+                lacks = _checks.listed([*map(repr, missing)])
+                raise SchemaError(f"{piece.name} has no column {lacks} that the schema declares{piece.hint}")
+            wanted = pa.schema([field for field in columns if field.name in self._schema])
             # A dtype that holds no numbers is refused now, not after a charge. (``empty_table`` would import pandas.)
             self._schema.read(pa.Table.from_batches([], schema=wanted))
 

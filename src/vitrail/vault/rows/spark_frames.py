@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ... import _checks
 from ..._types import Floats
 from ...errors import InvalidInput, SchemaError
 from ...nothing_escapes import attempt
@@ -54,8 +55,8 @@ class SparkRows(RowSource):
         missing = [name for name in self._schema.names if names.count(name) == 0]
         if missing:
             raise SchemaError(
-                f"the Spark data frame has no column {', '.join(map(repr, missing))} that the schema declares; it has "
-                f"{', '.join(map(repr, names))}"
+                f"the Spark data frame has no column {_checks.listed([*map(repr, missing)])} that the schema declares; it "
+                f"has {_checks.listed([*map(repr, names)])}"
             )
         twice = [name for name in self._schema.names if names.count(name) > 1]
         if twice:
