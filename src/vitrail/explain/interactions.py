@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -35,7 +35,7 @@ from ..results import Ranking
 from ..results.band_claim import TWO_SIDED_95
 from ..solve.curves.assemble import ranking_of
 from ..solve.curves.dependence import Grid, Strength, grid_of, strength
-from ..solve.curves.reference import Reference
+from ..solve.curves.reference import Reference, WhatIf
 from ..vault import Block
 from .joint_sum import PLANNING_SHARE, BlockSpec, JointExplainer, ask_joint, released_rows
 from .recipe import Recipe, Terms
@@ -144,7 +144,7 @@ def _looked_at(reference: Reference, grids: dict[str, Grid], pairs: Sequence[tup
     """Offsets and bounds of these columns and pairs from as many reference rows as there is time for."""
     looks = sum(map(len, grids.values())) + sum(len(grids[first]) * len(grids[second]) for first, second in pairs)
     rows = reference.rows(looks, most=MOST_ROWS, fewest=FEWEST_ROWS, budget=MOST_PREDICTIONS)
-    seen = blocks_of(rows, reference.predict(rows), grids, pairs, reference.predict_altered)
+    seen = blocks_of(reference.predict(rows), grids, pairs, partial(reference.what_if, rows))
     return PairsSummand.of(reference.model, grids, pairs, seen)
 
 
@@ -180,8 +180,7 @@ class PairsSummand:
 
     def contributions(self, block: Block) -> Floats:
         """All blocks of every row, less their public offsets."""
-        outputs, ask = block.predictions(self.model), partial(block.outputs, self.model)
-        blocks = blocks_of(block.values, outputs, self.grids, self.pairs, ask)
+        blocks = blocks_of(block.predictions(self.model), self.grids, self.pairs, partial(block.what_if, self.model))
         return np.concatenate([numbers - offset for numbers, offset in zip(blocks, self.offsets, strict=True)], axis=1)
 
     def judged(self, means: Floats, stds: Floats) -> tuple[Floats, Floats]:
@@ -217,17 +216,15 @@ class PairsSummand:
         return strengths
 
 
-def blocks_of(
-    rows: Floats, outputs: Floats, grids: dict[str, Grid], pairs: Sequence[tuple[str, str]], ask: Callable[[Floats], Floats]
-) -> list[Floats]:
+def blocks_of(outputs: Floats, grids: dict[str, Grid], pairs: Sequence[tuple[str, str]], what_if: WhatIf) -> list[Floats]:
     """D of every column (rows, grid points), then I of every pair (rows, grid points of j times grid points of k).
 
-    ``ask``: outputs (rows, ways) of rows altered in several ways (rows, ways, columns).
+    ``outputs``: of the rows as they are.
     """
-    mains = {name: ask(grid.axis.altered(rows)) - outputs[:, None] for name, grid in grids.items()}
+    mains = {name: what_if((name,), grid.axis.values) - outputs[:, None] for name, grid in grids.items()}
     blocks = list(mains.values())
     for j, k in pairs:
         first, second = mains[j], mains[k]
-        both = ask(grids[j].axis.crossed(grids[k].axis).altered(rows)) - outputs[:, None]
+        both = what_if((j, k), grids[j].axis.crossed(grids[k].axis).values) - outputs[:, None]
         blocks.append(both - np.repeat(first, second.shape[1], axis=1) - np.tile(second, first.shape[1]))
     return blocks

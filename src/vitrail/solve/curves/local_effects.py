@@ -449,9 +449,8 @@ def effects_there(reference: Reference, intervals: Intervals, curves: Floats) ->
     first = np.searchsorted(told[order], told[order])
     order = order[np.arange(len(order)) - first < max(LEAST_THERE, len(curves) // len(everywhere))]
     interval, values = told[order], intervals.axis.numbers
-    ends = np.repeat(raw[row[order]][:, None, :], 2, axis=1)
-    ends[:, :, intervals.axis.columns[0]] = np.stack([values[interval], values[interval + 1]], axis=1)
-    outputs = reference.predict_altered(ends)
+    ends = np.stack([values[interval], values[interval + 1]], axis=1)
+    outputs = reference.what_if(raw[row[order]], intervals.axis.names, ends[:, :, None])
     sums = np.bincount(interval, outputs[:, 1] - outputs[:, 0], minlength=len(everywhere))
     count = np.bincount(interval, minlength=len(everywhere)).astype(np.float64)
     return Effect((sums + HELP * everywhere) / (count + HELP), count + HELP)
