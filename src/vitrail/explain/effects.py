@@ -124,7 +124,7 @@ class PartialDependence(JointExplainer[Effects]):
         noise = terms.noise_of_mean(share=1 - ground.spent)
         plan = plan_dependence(ground.reference, self._names, noise, pairs=pairs, resolution=self.resolution)
         summand = DependenceSummand(self.model, plan)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label)
         return drawn_effects(plan, ground.reference, measured, receipt, self.estimate)
 
 
@@ -238,7 +238,7 @@ class AccumulatedEffects(JointExplainer[Effects]):
         ground = yield from released_rows(terms, self.model, self.marginals, focus=self._names)
         plan, ground = yield from plan_clipped_effects(ground, self._names, self._orders)
         summand = EffectsSummand(self.model, plan)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label)
         return drawn_effects(plan, ground.reference, measured, receipt, self.estimate)
 
 
@@ -276,7 +276,18 @@ class EffectsSummand:
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
         """One per column."""
-        return tuple(map(BlockSpec, map(len, self.plan.columns), self.plan.clips))
+        plan = self.plan
+        return tuple(
+            BlockSpec(len(cut), clip, 1.0, tuple(self._squares(cut, curve, offset, size).tolist()))
+            for cut, clip, curve, offset, size in zip(
+                plan.columns, plan.clips, plan.curves, plan.offsets, plan.sizes, strict=True
+            )
+        )
+
+    def _squares(self, cut: Intervals, curve: Floats, offset: Floats, size: Floats) -> Floats:
+        """By interval, the mean over all rows of the square that one sends, of rows that a model remembers."""
+        inside = np.square((np.diff(curve, axis=1) - offset) / size).mean(axis=0)
+        return np.asarray(MEMORY**2 * inside * np.maximum(cut.counts, 1.0) / self.plan.n_rows)
 
     def effects(self, block: Block) -> tuple[Floats, Indices]:
         """(rows, columns, 2): changes over the intervals a row tells about, less offsets, over typical sizes; and which."""

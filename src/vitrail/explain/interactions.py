@@ -107,7 +107,7 @@ class Interactions(JointExplainer[Ranking]):
         noise = terms.noise_of_mean(share=1 - ground.spent)
         summand = plan_pairs(ground.reference, pairs, self.grid, most, noise)
         label = f"{self.KIND} of {len(summand.pairs)} pairs"
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label, self.sampling_rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label)
         h_squared, stds = summand.judged(*measured)
         names = (f"{first} x {second}" for first, second in summand.pairs)
         return ranking_of(names, h_squared, stds, receipt, kind=self.KIND, label="H squared", notes=(NOTE,))
@@ -157,6 +157,8 @@ class PairsSummand:
     pairs: tuple[tuple[str, str], ...]
     offsets: tuple[Floats, ...]
     bounds: tuple[float, ...]
+    squares: tuple[Floats, ...]
+    """By block, mean squares of what reference rows send."""
 
     @classmethod
     def of(
@@ -170,13 +172,15 @@ class PairsSummand:
             norm = ROOM * float(np.sqrt(((block - offset) ** 2).sum(axis=1)).max())
             most = largest * math.sqrt(block.shape[1]) + float(np.linalg.norm(offset))
             bounds.append(min(max(norm, 1e-6 * model.width), most))
-        return cls(model, grids, tuple(pairs), offsets, tuple(bounds))
+        squares = tuple(np.square(block - offset).mean(axis=0) for block, offset in zip(seen, offsets, strict=True))
+        return cls(model, grids, tuple(pairs), offsets, tuple(bounds), squares)
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
         """One per column, one per pair."""
         shares = [MAIN_SHARE] * len(self.grids) + [1.0] * len(self.pairs)
-        return tuple(map(BlockSpec, map(len, self.offsets), self.bounds, shares))
+        squares = (tuple(square.tolist()) for square in self.squares)
+        return tuple(map(BlockSpec, map(len, self.offsets), self.bounds, shares, squares))
 
     def contributions(self, block: Block) -> Floats:
         """All blocks of every row, less their public offsets."""
@@ -206,7 +210,9 @@ class PairsSummand:
         """H squared of every pair from the released means."""
         cut = np.cumsum([len(offset) for offset in self.offsets])[:-1]
         blocks = [mean + offset for mean, offset in zip(np.split(means, cut), self.offsets, strict=True)]
-        sigmas = [float(part[0]) for part in np.split(stds, cut)]
+        # Of a sample of the rows they differ by grid point; what is subtracted of squares is their mean.
+        parts = np.split(stds, cut)
+        sigmas = [float(part[0] if np.ptp(part) == 0 else np.sqrt(np.square(part).mean())) for part in parts]
         main = dict(zip(self.grids, zip(blocks, sigmas, strict=True), strict=False))
         strengths = []
         for (j, k), pair, sigma in zip(self.pairs, blocks[len(main) :], sigmas[len(main) :], strict=True):

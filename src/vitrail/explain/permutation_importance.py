@@ -153,7 +153,7 @@ class PermutationImportance(JointExplainer[Ranking]):
         ground = yield from released_rows(terms, self.model, self.marginals)
         noise = terms.noise_of_mean(share=1 - ground.spent)
         summand = plan_importance(ground.reference, self._names, self._loss, self.n_repeats, self.clip, noise=noise)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label)
         return summand.ranking(*measured, receipt, self.estimate)
 
 
@@ -254,7 +254,8 @@ class ImportanceSummand:
     def blocks(self) -> tuple[BlockSpec, ...]:
         """The differences of all columns, the base loss, the flag."""
         base = BlockSpec(1, self.loss.largest / 2, BASE_SHARE)
-        differences = BlockSpec(len(self.names), self.clip, 1.0 - BASE_SHARE - FLAG_SHARE)
+        squares = None if self.clipped is None else tuple(self.clipped.squares.tolist())
+        differences = BlockSpec(len(self.names), self.clip, 1.0 - BASE_SHARE - FLAG_SHARE, squares)
         return (differences, *(() if self.loss.itself else (base,)), BlockSpec(1, 1.0, FLAG_SHARE))
 
     def contributions(self, block: Block) -> Floats:

@@ -39,6 +39,8 @@ class Receipt(NamedTuple):
     guarantee: Guarantee
     cost: Cost
     rows_counted: RowCount | None = None
+    notes: tuple[str, ...] = ()
+    """That all of it is from a sample of the rows, where that is so."""
 
 
 def effects_of(
@@ -52,6 +54,7 @@ def effects_of(
     claim: BandClaim | None = None,
 ) -> Effects:
     """The result of these curves (one column) and surfaces (two); ``claim`` of its curves, if not that of the kind."""
+    notes = (*notes, *receipt.notes)
     curves: dict[str, Curve] = {}
     surfaces: dict[tuple[str, str], Surface] = {}
     for axis, values, stds in drawn:
@@ -104,8 +107,13 @@ def ranking_of(
     claim: BandClaim | None = None,
 ) -> Ranking:
     """The result of these scores, with the standard deviations of their noise; ``claim``: if not that of the kind."""
-    names, (guarantee, cost, counted) = tuple(items), receipt
-    common: Any = {"score_label": label, "notes": notes, "band_claim": claim or claim_of(kind), "rows_counted": counted}
+    names, (guarantee, cost, counted, sampled) = tuple(items), receipt
+    common: Any = {
+        "score_label": label,
+        "notes": (*notes, *sampled),
+        "band_claim": claim or claim_of(kind),
+        "rows_counted": counted,
+    }
     return Ranking(names, scores, guarantee, cost, kind, stds, **common)
 
 

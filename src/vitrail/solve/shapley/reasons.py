@@ -148,6 +148,7 @@ def _attribution(
             LINKS if rows.noisy_tables else NO_LINKS,
             BY_HEART if real is None else HELD_AGAINST_ROWS.format(size=largest_of(real)),
             *([EXACT] if found.method == "tree" else []),
+            *rows.notes,
         ),
         rows_counted=rows.rows_counted,
     )
