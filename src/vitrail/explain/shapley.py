@@ -213,8 +213,10 @@ class RowVectors:
     point_outputs: Floats
     n_permutations: int
     seed: int
-    _probed: dict[int, dict[bytes, Floats | None]] = field(default_factory=dict)
-    """For each block size the vault's public probe rows, and their vectors once they were computed."""
+    _probe_rows: dict[int, frozenset[bytes]] = field(default_factory=dict)
+    """For each block size the vault's public probe rows."""
+    _known: dict[bytes, Floats] = field(default_factory=dict)
+    """Vectors of such rows, by row *and* output: the vault answers a probe with outputs that are another row's."""
 
     def __call__(self, block: Block) -> tuple[Floats, Floats]:
         """(v of shape (rows, Q, n), f(x) of shape (rows,)) of a block.
@@ -225,20 +227,20 @@ class RowVectors:
         """
         values = np.ascontiguousarray(block.values)
         outputs = block.predictions(self.chains.model)
-        if (probed := self._probed.get(len(values))) is None:
-            probed = self._probed.setdefault(len(values), self._probe_rows(len(values)))
-        if not all(row.tobytes() in probed for row in values):
+        if (probe := self._probe_rows.get(len(values))) is None:
+            probe = self._probe_rows.setdefault(len(values), self._public(len(values)))
+        if not all(row.tobytes() in probe for row in values):
             return self.of(values, outputs), outputs
-        rows = [row.tobytes() for row in values]
-        if any(probed[row] is None for row in rows):
-            probed.update(zip(rows, self.of(values, outputs), strict=True))
-        return np.array([probed[row] for row in rows]), outputs
+        keys = [row.tobytes() + output.tobytes() for row, output in zip(values, outputs, strict=True)]
+        if not all(key in self._known for key in keys):
+            self._known.update(zip(keys, self.of(values, outputs), strict=True))
+        return np.array([self._known[key] for key in keys]), outputs
 
-    def _probe_rows(self, block_rows: int) -> dict[bytes, Floats | None]:
+    def _public(self, block_rows: int) -> frozenset[bytes]:
         probe = self.schema.probe_rows(max(block_rows, FEWEST_PROBE_ROWS))
         if self.target is not None:
             probe = np.delete(probe, self.schema.column_index(self.target), axis=1)
-        return dict.fromkeys(row.tobytes() for row in np.ascontiguousarray(probe))
+        return frozenset(row.tobytes() for row in np.ascontiguousarray(probe))
 
     def of(self, values: Floats, outputs: Floats) -> Floats:
         """(rows, Q, n) of any rows and their outputs."""
