@@ -321,11 +321,14 @@ class Conversation(Generic[R]):
         """The recipe inside another one, for ``share`` of the price: questions without a label get this one's."""
         return scaled(self.recipe(terms.scaled(share)), share, self.label)
 
+    def begun(self, terms: Terms) -> Recipe[R]:
+        """The recipe, every question of which is about a sample of the rows where there is one."""
+        return sampled(self.recipe(replace(terms, sampling_rate=self.sampling_rate)), self.sampling_rate)
+
     def run(self, terms: Terms, units: int, answer: Side) -> R:
         """Run the recipe against another side. What its public models raise is told in a sentence about them."""
-        terms = replace(terms, sampling_rate=self.sampling_rate)
         try:
-            return drive(sampled(self.recipe(terms), self.sampling_rate), units, answer)
+            return drive(self.begun(terms), units, answer)
         except VitrailError:
             raise
         except Exception as error:

@@ -33,7 +33,7 @@ from ...accounting.releases import Release
 from ...errors import InvalidInput, SchemaError
 from ...model import Model
 from ...results import Attribution
-from ...results.band_claim import TWO_SIDED_95
+from ...results.band_claim import TWO_SIDED_95, BandClaim
 from ...results.synopsis import Synopsis
 from ...schema import Numeric, Schema, View
 from ...solve.linear.descent import Gradients, History, Past
@@ -459,14 +459,13 @@ def explained(
     phi = np.concatenate((fit.intercepts[:, None] + shift, slopes), axis=1) if problem.intercept else slopes
     models = LocalModels(phi, None if fit.means is None else statistics.features(fit.means))
     notes: tuple[str, ...] = ((RIDGE_NOTE if problem.intercept else BALL_NOTE),) if options.bands else ()
-    rate = rate_of(release)
+    rate, claim = rate_of(release), problem.claim("local statistics" if problem.intercept else "local centred")
     if rate < 1 and half_widths is not None:
         assert isinstance(fit, RidgeFit)
         largest = float(problem.weight(np.linspace(0.0, problem.largest_distance, 1001)).max())
         half_widths = np.hypot(half_widths, TWO_SIDED_95 * statistics.sampling_stds(fit, rate, n_rows, largest))
-        notes = (SAMPLED_NOTE, *sampling_notes(rate))
-    promise, cost = release.guarantee, release.cost
-    claim = problem.claim("local statistics" if problem.intercept else "local centred")
+        notes, claim = (SAMPLED_NOTE,), BandClaim.NOT_CALIBRATED
+    promise, cost, notes = release.guarantee, release.cost, (*notes, *sampling_notes(rate))
     explanation = explanation_of(
         problem, raw, models, guarantee=promise, cost=cost, method="statistics", notes=notes, claim=claim
     )

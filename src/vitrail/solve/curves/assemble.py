@@ -54,7 +54,7 @@ def effects_of(
     claim: BandClaim | None = None,
 ) -> Effects:
     """The result of these curves (one column) and surfaces (two); ``claim`` of its curves, if not that of the kind."""
-    notes = (*notes, *receipt.notes)
+    notes, claim = (*notes, *receipt.notes), _unless_sampled(claim or claim_of(kind), receipt)
     curves: dict[str, Curve] = {}
     surfaces: dict[tuple[str, str], Surface] = {}
     for axis, values, stds in drawn:
@@ -70,7 +70,7 @@ def effects_of(
                 guarantee=receipt.guarantee,
                 cost=receipt.cost,
                 std=stds.reshape(shape),
-                band_claim=claim_of(f"{kind} of pairs"),
+                band_claim=_unless_sampled(claim_of(f"{kind} of pairs"), receipt),
                 value_label=label,
                 notes=notes,
                 rows_counted=reference.rows_counted,
@@ -85,7 +85,7 @@ def effects_of(
             guarantee=receipt.guarantee,
             cost=receipt.cost,
             std=stds,
-            band_claim=claim or claim_of(kind),
+            band_claim=claim,
             y_label=label,
             density=_density(reference, axis),
             notes=notes,
@@ -108,13 +108,19 @@ def ranking_of(
 ) -> Ranking:
     """The result of these scores, with the standard deviations of their noise; ``claim``: if not that of the kind."""
     names, (guarantee, cost, counted, sampled) = tuple(items), receipt
+    claim = _unless_sampled(claim or claim_of(kind), receipt)
     common: Any = {
         "score_label": label,
         "notes": (*notes, *sampled),
-        "band_claim": claim or claim_of(kind),
+        "band_claim": claim,
         "rows_counted": counted,
     }
     return Ranking(names, scores, guarantee, cost, kind, stds, **common)
+
+
+def _unless_sampled(claim: BandClaim, receipt: Receipt) -> BandClaim:
+    """The claim, where all rows were looked at: nobody has measured bands of samples on data that nobody tuned on."""
+    return BandClaim.NOT_CALIBRATED if receipt.notes else claim
 
 
 def _side(schema: Schema, name: str, values: Floats) -> Floats | tuple[Level, ...]:
