@@ -16,6 +16,7 @@ from unittest import mock
 from scipy.special import ndtri
 from scipy.stats import binom, chi2, t
 
+from vitrail.vault.noise import keyed
 from vitrail.vault.noise import sampler as noise
 from vitrail.vault.training import run as training_noise
 
@@ -62,5 +63,9 @@ def largest_count(trials: int, rate: float, of: int = 1) -> int:
 def planted_noise(which: int = 0) -> Iterator[None]:
     """The bits of the operating system replaced, where noise is drawn from them, by a stream that is the same every time."""
     planted = SimpleNamespace(urandom=random.Random(f"planted noise {which}").randbytes)
-    with mock.patch.object(noise, "os", planted), mock.patch.object(training_noise, "os", planted):
+    with (
+        mock.patch.object(noise, "os", planted),
+        mock.patch.object(keyed, "os", planted),
+        mock.patch.object(training_noise, "os", planted),
+    ):
         yield

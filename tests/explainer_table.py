@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -56,6 +56,12 @@ ONE_POINT = {"age": 30, "hours": 40.0, "sex": "Male"}
 POINTS = {"age": [30, 70], "hours": [40.0, 60.0], "sex": ["Male", "Female"]}
 
 
+class Make(Protocol):
+    """Makes an explainer; ``more`` are options that all of them know, such as ``sampling_rate``."""
+
+    def __call__(self, data: vt.PrivateData, model: vt.Model, **more: Any) -> Any: ...
+
+
 @dataclass(frozen=True)
 class Row:
     """One explainer.
@@ -65,7 +71,7 @@ class Row:
     name : str
         Of the row.
     make : callable
-        Explainer from data and model. Give it ``key="table"`` where the explainer asks a model: it then has a name.
+        Explainer from data, model and more options. Give it ``key="table"`` where it asks a model: it then has a name.
     points : object
         What is explained, or None for an explainer of the whole model.
     epsilon : float
@@ -81,7 +87,7 @@ class Row:
     """
 
     name: str
-    make: Callable[[vt.PrivateData, vt.Model], Any]
+    make: Make
     points: object = None
     epsilon: float = 1.0
     bands: bool = True
@@ -89,14 +95,14 @@ class Row:
     quote_within: float = 3.0
 
 
-def any_curve(data: vt.PrivateData, model: vt.Model) -> vt.AnyCurve:
+def any_curve(data: vt.PrivateData, model: vt.Model, **more: Any) -> vt.AnyCurve:
     """Mean output by age, on groups."""
 
     def by_age(asked: Any, X: Any) -> Any:
         return [asked.predict(X.assign(age=age)).mean() for age in (20, 40, 60)]
 
     options: Any = {"x_grid": [20, 40, 60], "y_range": (0, 1), "isolation": "none", "key": "table"}
-    return vt.AnyCurve(data, by_age, model=model, **options)
+    return vt.AnyCurve(data, by_age, model=model, **options, **more)
 
 
 def any_ranking(data: vt.PrivateData, model: vt.Model, **options: Any) -> vt.AnyRanking:
@@ -121,102 +127,127 @@ class AtPoints(GlobalExplainer[vt.Attribution]):
         def recipe(terms: Terms) -> Recipe[vt.Attribution]:
             return self._attribution((yield from talk.recipe(terms)))
 
-        return Conversation(talk.data, recipe, talk.label, talk.identity, talk.models)
+        given = talk.data, recipe, talk.label, talk.identity, talk.models
+        return Conversation(*given, sampling_rate=talk.sampling_rate)
 
 
-def fitted(kind: Any) -> Callable[[vt.PrivateData, vt.Model], AtPoints]:
+def fitted(kind: Any) -> Make:
     """A fit of LocalLinear, and what it says about the points."""
-    return lambda data, model: AtPoints(
-        vt.LocalLinear(data, model, key="table").fitting(kind).conversation(), lambda fit: fit(POINTS)
+    return lambda data, model, **more: AtPoints(
+        vt.LocalLinear(data, model, key="table", **more).fitting(kind).conversation(), lambda fit: fit(POINTS)
     )
 
 
-def adaptive(enhanced: bool) -> Callable[[vt.PrivateData, vt.Model], vt.LocalLinear]:
+def adaptive(enhanced: bool) -> Make:
     """A stream that starts anew: from a history of its own, points far from one another."""
 
-    def make(data: vt.PrivateData, model: vt.Model) -> vt.LocalLinear:
+    def make(data: vt.PrivateData, model: vt.Model, **more: Any) -> vt.LocalLinear:
         history = vt.linear.History(vt.LocalLinear(data, model).problem)
         method = vt.linear.Adaptive(enhanced=enhanced, iterations=4, history=history)
-        return vt.LocalLinear(data, model, method=method, key="table")
+        return vt.LocalLinear(data, model, method=method, key="table", **more)
 
     return make
 
 
-def classes(data: vt.PrivateData, model: vt.Model) -> AtPoints:
+def classes(data: vt.PrivateData, model: vt.Model, **more: Any) -> AtPoints:
     """The classes of a model with one output, and what is said of it."""
-    talk = vt.LocalClasses(data, [model], key="table").conversation(POINTS)
+    talk = vt.LocalClasses(data, [model], key="table", **more).conversation(POINTS)
     return AtPoints(talk, lambda found: found[0])
 
 
 TABLE: list[Row] = [
     # marginals and private rows
-    Row("marginals", lambda data, model: MarginalsExplainer(data)),
-    Row("private rows", lambda data, model: PrivateRowsExplainer(data), bands=False, questions=3),
+    Row("marginals", lambda data, model, **more: MarginalsExplainer(data, **more)),
+    Row("private rows", lambda data, model, **more: PrivateRowsExplainer(data, **more), bands=False, questions=3),
     Row(
         "private rows of two columns",
-        lambda data, model: PrivateRowsExplainer(data, columns=["age", "rich"]),
+        lambda data, model, **more: PrivateRowsExplainer(data, columns=["age", "rich"], **more),
         bands=False,
         questions=2,
     ),
     # Shapley values
-    Row("shapley", lambda data, model: vt.Shapley(data, model, key="table"), points=POINTS),
-    Row("shapley, clip chosen", lambda data, model: vt.Shapley(data, model, clip="auto", key="table"), POINTS, questions=2),
-    Row("shapley of a sample", lambda data, model: vt.Shapley(data, model, sampling_rate=0.5, key="table"), POINTS),
+    Row("shapley", lambda data, model, **more: vt.Shapley(data, model, key="table", **more), points=POINTS),
+    Row(
+        "shapley, clip chosen",
+        lambda data, model, **more: vt.Shapley(data, model, clip="auto", key="table", **more),
+        POINTS,
+        questions=2,
+    ),
+    Row(
+        "shapley of a sample",
+        lambda data, model, **more: vt.Shapley(data, model, sampling_rate=0.5, key="table", **more),
+        POINTS,
+    ),
     # explainers of other libraries, on groups
     Row("any curve", any_curve),
     Row("any ranking", any_ranking),
-    Row("any ranking of the first", lambda data, model: any_ranking(data, model, top_k=1)),
+    Row("any ranking of the first", lambda data, model, **more: any_ranking(data, model, top_k=1, **more)),
     # counterfactuals
-    Row("counterfactual", lambda data, model: vt.Counterfactual(data, model, rows=False, key="table")),
+    Row("counterfactual", lambda data, model, **more: vt.Counterfactual(data, model, rows=False, key="table", **more)),
     Row(
         "counterfactual with a code and rows",
-        lambda data, model: vt.Counterfactual(data, model, latent="linear", rows=True, key="table"),
+        lambda data, model, **more: vt.Counterfactual(data, model, latent="linear", rows=True, key="table", **more),
         questions=5,
     ),
     # curves, rankings and the global report
-    Row("partial dependence", lambda data, model: vt.PartialDependence(data, model, key="table"), questions=2),
+    Row(
+        "partial dependence", lambda data, model, **more: vt.PartialDependence(data, model, key="table", **more), questions=2
+    ),
     Row(
         "surfaces",
-        lambda data, model: vt.PartialDependence(
-            data, model, columns=["age", ("age", "sex")], resolution=6, estimate="plain", key="table"
+        lambda data, model, **more: vt.PartialDependence(
+            data, model, columns=["age", ("age", "sex")], resolution=6, estimate="plain", key="table", **more
         ),
         questions=2,
     ),
     Row(
         "accumulated effects",
-        lambda data, model: vt.AccumulatedEffects(data, model, key="table"),
+        lambda data, model, **more: vt.AccumulatedEffects(data, model, key="table", **more),
         questions=3,
         quote_within=10.0,
     ),
     Row(
         "accumulated effects of one column",
-        lambda data, model: vt.AccumulatedEffects(data, model, columns=["hours"], key="table"),
+        lambda data, model, **more: vt.AccumulatedEffects(data, model, columns=["hours"], key="table", **more),
         questions=4,
         quote_within=10.0,
     ),
-    Row("permutation importance", lambda data, model: vt.PermutationImportance(data, model, key="table"), questions=2),
-    Row("interactions", lambda data, model: vt.Interactions(data, model, key="table"), questions=2),
-    Row("SHAP importance", lambda data, model: vt.ShapImportance(data, model, key="table"), questions=2),
-    Row("SHAP dependence", lambda data, model: vt.ShapDependence(data, model, key="table"), questions=2),
-    Row("global report", lambda data, model: vt.GlobalReport(data, model, key="table"), questions=3),
+    Row(
+        "permutation importance",
+        lambda data, model, **more: vt.PermutationImportance(data, model, key="table", **more),
+        questions=2,
+    ),
+    Row("interactions", lambda data, model, **more: vt.Interactions(data, model, key="table", **more), questions=2),
+    Row("SHAP importance", lambda data, model, **more: vt.ShapImportance(data, model, key="table", **more), questions=2),
+    Row("SHAP dependence", lambda data, model, **more: vt.ShapDependence(data, model, key="table", **more), questions=2),
+    Row("global report", lambda data, model, **more: vt.GlobalReport(data, model, key="table", **more), questions=3),
     Row(
         "global report from a sample",
-        lambda data, model: vt.GlobalReport(data, model, parts=["pdp", "shap"], sampling_rate=0.5, key="table"),
+        lambda data, model, **more: vt.GlobalReport(
+            data, model, parts=["pdp", "shap"], sampling_rate=0.5, key="table", **more
+        ),
         questions=2,
     ),
     # by group
-    Row("groups", lambda data, model: vt.GroupReport(data, model, by="sex", key="table")),
+    Row("groups", lambda data, model, **more: vt.GroupReport(data, model, by="sex", key="table", **more)),
     Row(
         "groups of two columns",
-        lambda data, model: vt.GroupReport(data, model, by=["sex", "age"], edges={"age": [40, 65]}, key="table"),
+        lambda data, model, **more: vt.GroupReport(
+            data, model, by=["sex", "age"], edges={"age": [40, 65]}, key="table", **more
+        ),
     ),
     # the pane
-    Row("pane", lambda data, model: vt.pane.PaneExplainer(data, model, key="table"), epsilon=3.0, questions=None),
+    Row(
+        "pane",
+        lambda data, model, **more: vt.pane.PaneExplainer(data, model, key="table", **more),
+        epsilon=3.0,
+        questions=None,
+    ),
     # local linear
-    Row("local statistics", lambda data, model: vt.LocalLinear(data, model, key="table"), POINTS),
+    Row("local statistics", lambda data, model, **more: vt.LocalLinear(data, model, key="table", **more), POINTS),
     Row(
         "local descent",
-        lambda data, model: vt.LocalLinear(data, model, method=vt.linear.Descent(iterations=4), key="table"),
+        lambda data, model, **more: vt.LocalLinear(data, model, method=vt.linear.Descent(iterations=4), key="table", **more),
         POINTS,
         questions=5,
     ),

@@ -33,7 +33,7 @@ MODEL = vt.Model(additive, range=(0, 1), name="additive")
 def question_of(shapley, points, mu=1.0):
     """The first question of the recipe: with a given clip the only one."""
     talk = shapley.conversation(points)
-    return next(talk.recipe(Terms.of(talk.data, mu))).question
+    return next(talk.begun(Terms.of(talk.data, mu))).question
 
 
 def exact_vectors(rows, points):

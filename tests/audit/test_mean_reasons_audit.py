@@ -11,7 +11,7 @@ import pytest
 
 import vitrail as vt
 from error_rates import CONFIDENCE
-from vitrail.explain.joint_sum import ROUNDING, sum_question
+from vitrail.explain.joint_sum import ROUNDING
 from vitrail.explain.mean_reasons import EXCESS, PairedVectors
 from vitrail.solve.coalitions import Chains
 from vitrail.vault import rehearse
@@ -32,7 +32,7 @@ BOUND = CLIP * float(np.hypot(1, EXCESS)) * ROUNDING
 def asked(clip=CLIP, bound=BOUND):
     chains = Chains(MODEL, SCHEMA, np.arange(2))
     paired = PairedVectors(SCHEMA, None, chains, POINTS, MODEL.predict_points(SCHEMA, POINTS), 2, 0, n_each=2)
-    return sum_question(partial(paired.mean_clipped, clip), 3, bound, 1.0)
+    return vt.BoundedSum(partial(paired.mean_clipped, clip), 3, bound)
 
 
 def audit(relation, claimed, question, mu=1.0):

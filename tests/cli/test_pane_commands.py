@@ -237,6 +237,17 @@ def test_rows_alone_are_released_shown_and_explain_any_model(run):
     assert "this pane has no part 'global'; it has 'rows'" in report.err
 
 
+def test_a_pane_of_a_sample_says_so_and_costs_as_much(run):
+    made = run(*rows_alone("--sampling-rate", "0.5"))
+    assert made.code == 0, made.err
+    assert "Pane('people': rows; epsilon=1" in made.out
+    assert vt.Pane.load("rows.pane").private_rows.sampling_rate == 0.5
+    assert "was stored already and cost nothing" in run(*rows_alone("--sampling-rate", "0.5")).out
+    told = run(*rows_alone("--sampling-rate", "2"))
+    assert told.code == 2
+    assert "sampling_rate is 2.0; it must lie in (0, 1]" in told.err
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

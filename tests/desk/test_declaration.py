@@ -211,11 +211,15 @@ def test_the_life_of_a_pane_is_declared_and_its_day_is_judged_when_one_is_releas
         assert (declared.pane_version, declared.pane_expires) == ("2026-Q4", "2020-06-30")
         assert declared.page == {"decision": "Your loan"}
     plain = read_declaration(write(folder, GOOD))
-    assert (plain.pane_version, plain.pane_expires, plain.page) == (None, None, None)
+    assert (plain.pane_version, plain.pane_expires, plain.pane_sampling_rate, plain.page) == (None,) * 4
     for wrong, words in (("soon", "expires is"), ("2020-06-31", "expires is")):
         with pytest.raises(InvalidInput, match=rf"visits.toml: \[pane\]: {words}"):
             read_declaration(write(folder, GOOD.replace("[columns.age]", table.format(f'"{wrong}"'))))
-    with pytest.raises(InvalidInput, match="it knows version, expires"):
+    sampled = GOOD.replace("[columns.age]", "[pane]\nsampling_rate = {}\n[columns.age]")
+    assert read_declaration(write(folder, sampled.format(0.01))).pane_sampling_rate == 0.01
+    with pytest.raises(InvalidInput, match=r"sampling_rate of \[pane\] is 0; it must lie in"):
+        read_declaration(write(folder, sampled.format(0)))
+    with pytest.raises(InvalidInput, match="it knows version, expires, sampling_rate"):
         read_declaration(write(folder, GOOD.replace("[columns.age]", '[pane]\nexpiry = "2030-01-01"\n[columns.age]')))
 
 

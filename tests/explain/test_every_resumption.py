@@ -49,7 +49,7 @@ def run_and_die(row: Row, data: vt.PrivateData, after: int) -> None:
 
     def dying(terms: Any) -> Any:
         nonlocal delivered
-        recipe, release = talk.recipe(terms), None
+        recipe, release = talk.begun(terms), None
         while True:
             try:
                 ask = recipe.send(release)

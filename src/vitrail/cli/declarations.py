@@ -364,6 +364,8 @@ Columns = Annotated[
     typer.Option("--column", metavar="COLUMN", help="Only this column; may be repeated. All if not given."),
 ]
 Bins = Annotated[int, typer.Option("--bins", help="Into how many intervals a number is cut.")]
+SAMPLING_HELP = "Below 1: look at a random share of the rows. Faster, noisier, and no cheaper."
+SamplingRate = Annotated[float, typer.Option("--sampling-rate", help=SAMPLING_HELP)]
 Loss = Annotated[str, typer.Option("--loss", help="Of importance: squared, absolute, zero-one or log.")]
 Desired = Annotated[
     str, typer.Option("--desired-class", metavar="CLASS", help="The class to get to: 0, 1, its name, or opposite.")

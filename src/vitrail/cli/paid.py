@@ -296,9 +296,7 @@ def report(
         ),
     ] = None,
     loss: options.Loss = "squared",
-    sampling_rate: Annotated[
-        float, typer.Option("--sampling-rate", help="Below 1: look at a random share of the rows, faster and noisier.")
-    ] = 1.0,
+    sampling_rate: options.SamplingRate = 1.0,
 ) -> None:
     """Explain a whole model from private rows: importance, partial dependence, accumulated effects, one price, one page."""
     from ..explain.global_report import GlobalReport
@@ -406,6 +404,7 @@ def release(
     embed_model: Annotated[
         bool, typer.Option("--embed-model", help="Write the model into the pane too (ONNX models only).")
     ] = False,
+    sampling_rate: Annotated[float | None, typer.Option("--sampling-rate", help=options.SAMPLING_HELP)] = None,
     pane_version: Annotated[
         str | None, typer.Option("--pane-version", metavar="TEXT", help="What you call this pane, such as 2026-Q4.")
     ] = None,
@@ -425,6 +424,7 @@ def release(
         raise InvalidInput(f"--output-file {given}; name the file of the pane, which must end in {PANE}")
     chosen, declared = model.load(), data.declared
     version = _declared_or("--pane-version", pane_version, declared.pane_version, data.data.name)
+    rate = _declared_or("--sampling-rate", sampling_rate, declared.pane_sampling_rate, data.data.name)
     day = _declared_or("--expires", expires, declared.pane_expires, data.data.name)
 
     def explainer(rows: PrivateData) -> PaneExplainer:
@@ -436,6 +436,7 @@ def release(
             threshold=threshold,
             loss=loss,
             embed_model=embed_model,
+            sampling_rate=1.0 if rate is None else rate,
             key=model.key,
             version="1" if version is None else version,
             expires=day,
@@ -446,7 +447,7 @@ def release(
     fulfil(Order("the pane", explainer, _itself, writers=writers, details=_print_pane_quote), data, price, output)
 
 
-def _declared_or(option: str, given: str | None, declared: str | None, file: str) -> str | None:
+def _declared_or(option: str, given: B | None, declared: B | None, file: str) -> B | None:
     """What an option says, or the declaration; not both."""
     if given is not None and declared is not None:
         raise InvalidInput(f"{option} is given, and {file} declares it in [pane]; leave the option out, or change the file")

@@ -30,7 +30,7 @@ KINDS = ("number", "integer", "date", "boolean", "levels")
 TABLES = ("format", "dataset", "budget", "analysts", "pane", "page", "columns", "groups", "rules", "left_out", "looked")
 DATASET_KEYS = ("name", "source", "table", "target", "rows", "version", "neighbours", "rows_per_person", "person", "looked")
 BUDGET_KEYS = ("epsilon", "delta", "ledger", "account")
-PANE_KEYS = ("version", "expires")
+PANE_KEYS = ("version", "expires", "sampling_rate")
 _NUMBER_KEYS = ("low", "high", "missing", "change", "codes", "as_nan", "label", "unit", "description", "value_labels")
 _MADE_OF: tuple[tuple[str, type, str], ...] = (
     ("levels", list, 'a list, such as ["no", "yes"]'),
@@ -74,6 +74,8 @@ class Declaration:
         Whether the row count is such a fact.
     pane_version, pane_expires : str, optional
         What ``vitrail release`` calls a pane, and the last day that it is meant to be used; no part of any question.
+    pane_sampling_rate : float, optional
+        With which probability ``vitrail release`` looks at each row.
     page : mapping, optional
         The owner's words for a person's page, which a pane carries; no part of any question either.
     """
@@ -96,6 +98,7 @@ class Declaration:
     rows_looked: bool = False
     pane_version: str | None = None
     pane_expires: str | None = None
+    pane_sampling_rate: float | None = None
     page: Mapping[str, Any] | None = None
 
     def open(self, *, analyst: str = OWNER, rows: object = None, ledger: object = None, workers: int = 1) -> PrivateData:
@@ -253,6 +256,7 @@ def declaration_of(fields: Mapping[str, Any], path: Path) -> Declaration:
         rows_looked="rows" in _texts("looked", dataset.get("looked", []), "[dataset]"),
         pane_version=None if "version" not in pane else _version(pane["version"], "[pane]"),
         pane_expires=_expires(pane.get("expires")),
+        pane_sampling_rate=None if (rate := pane.get("sampling_rate")) is None else _rate(rate),
         page=_page(fields, schema),
     )
 
@@ -349,6 +353,10 @@ def _version(given: object, where: str) -> str:
     if isinstance(given, int | float) and not isinstance(given, bool):
         return str(given)
     return _text("version", given, where)
+
+
+def _rate(given: object) -> float:
+    return _checks.fraction("sampling_rate", given, of="[pane]")
 
 
 def _expires(given: object) -> str | None:

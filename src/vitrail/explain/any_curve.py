@@ -42,7 +42,7 @@ class AnyCurve(OnGroups[Curve]):
 
     Parameters
     ----------
-    data, explainer, model, retrain, groups, isolation, timeout_seconds, key
+    data, explainer, model, retrain, groups, isolation, timeout_seconds, sampling_rate, key
         As for every explainer of groups (:class:`~vitrail.explain.group_task.OnGroups`). The explainer returns ``(x, y)``
         arrays of any length, a dictionary, a Series, a frame with a column ``eff`` (as PyALE does), or one number per point
         of ``x_grid``. If ``groups`` is not given, as many as make the noise 2 % of ``y_range``.

@@ -39,7 +39,7 @@ class AnyRanking(OnGroups[Ranking]):
 
     Parameters
     ----------
-    data, explainer, model, retrain, groups, isolation, timeout_seconds, key
+    data, explainer, model, retrain, groups, isolation, timeout_seconds, sampling_rate, key
         As for every explainer of groups (:class:`~vitrail.explain.group_task.OnGroups`). The explainer returns the items in
         order, the best first; or a score per item, higher is better: an array in the order of ``items``, a dictionary, a
         Series, or what sklearn's ``permutation_importance`` returns. Of scores, only the order counts. If ``groups`` is not

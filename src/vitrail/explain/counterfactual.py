@@ -55,6 +55,7 @@ from ..solve.rows.histograms import fine_bins
 from ..vault import Block, BoundedSum, GramSum, PrivateData, ProductSum
 from .private_rows import MOST_COLUMNS, private_rows_recipe
 from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, key_of, scaled
+from .sampled import all_rows
 
 Latent = Literal["auto", "none", "linear", "sigmoid", "network"]
 
@@ -236,6 +237,8 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
     clip : float, optional
         Bound on the length of an encoded row; longer ones are cut to it. sqrt(columns), which cuts nobody, if not given.
         Rows of pixels are far shorter than that, and noise is proportional to it.
+    sampling_rate : float
+        1: all rows are looked at.
     key : str, optional
         A name for models that are bare functions: fitting again then replays the stored releases, free.
 
@@ -265,10 +268,13 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
     latent: Latent = "auto"
     rows: bool | Literal["auto"] = "auto"
     clip: float | None = None
+    sampling_rate: float = 1.0
     key: str | None = None
 
     def __post_init__(self) -> None:
         self.check_inputs()
+        why = "what a sample adds to moments and prototypes of the classes is not released; vt.release(sampling_rate=) seeks"
+        all_rows(self.sampling_rate, "Counterfactual", f"{why} counterfactuals on private rows of a sample")
         if not isinstance(self.rows, bool) and self.rows != "auto":
             raise InvalidInput(f"rows is {self.rows!r}; choose True, False or 'auto'")
         self._schema = self.data.feature_schema
@@ -307,7 +313,13 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
         # Labels say the class without the model, so any model has the same picture of them.
         classes = models if self._levels is None else self._levels.tolist()
         named: dict[str, JsonValue] = {"scale": self._scale, "threshold": self._classes.threshold, "key": self.key}
-        identity = {"kind": "counterfactual", "version": VERSION, "classes": classes, **self.options_but("clip"), **named}
+        identity = {
+            "kind": "counterfactual",
+            "version": VERSION,
+            "classes": classes,
+            **self.options_but("clip", "sampling_rate"),
+            **named,
+        }
         known = self._levels is not None or None not in models
         label = f"counterfactuals of {self._classes.name}"
         few_steps = partial(self._recipe, n_steps=REHEARSED_STEPS)

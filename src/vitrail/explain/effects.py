@@ -37,7 +37,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import get_args
 
 import numpy as np
@@ -50,7 +50,7 @@ from ..results.effects import Effects
 from ..schema import Categorical, Level
 from ..solve.curves.assemble import Receipt, effects_of, measured_claim
 from ..solve.curves.dependence import DependencePlan, plan_dependence, split_levels
-from ..solve.curves.local_effects import MEMORY, SIZE_BINS, EffectsPlan, plan_effects
+from ..solve.curves.local_effects import MEMORY, SIZE_BINS, EffectsPlan, Intervals, plan_effects
 from ..solve.curves.reference import Reference, pair_axis
 from ..vault import Block, BoundedSum, PrivateData, root_up
 from .joint_sum import BlockSpec, Estimate, Groundwork, JointExplainer, Measured, ask_joint, released_rows
@@ -124,7 +124,7 @@ class PartialDependence(JointExplainer[Effects]):
         noise = terms.noise_of_mean(share=1 - ground.spent)
         plan = plan_dependence(ground.reference, self._names, noise, pairs=pairs, resolution=self.resolution)
         summand = DependenceSummand(self.model, plan)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label)
         return drawn_effects(plan, ground.reference, measured, receipt, self.estimate)
 
 
@@ -165,7 +165,7 @@ class DependenceSummand:
     def contributions(self, block: Block) -> Floats:
         """Shapes (as T^-1 z), level differences and level of every row, less their public offsets."""
         plan, raw, own = self.plan, block.values, block.predictions(self.model)
-        curves = [axis.curves(raw, own, lambda altered: block.outputs(self.model, altered)) for axis in plan.measured]
+        curves = [axis.curves(raw, own, partial(block.what_if, self.model)) for axis in plan.measured]
         shapes, levels = split_levels(curves)
         level = levels.mean(axis=1)
         sent = [
@@ -238,7 +238,7 @@ class AccumulatedEffects(JointExplainer[Effects]):
         ground = yield from released_rows(terms, self.model, self.marginals, focus=self._names)
         plan, ground = yield from plan_clipped_effects(ground, self._names, self._orders)
         summand = EffectsSummand(self.model, plan)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label)
         return drawn_effects(plan, ground.reference, measured, receipt, self.estimate)
 
 
@@ -276,16 +276,24 @@ class EffectsSummand:
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
         """One per column."""
-        return tuple(map(BlockSpec, map(len, self.plan.columns), self.plan.clips))
+        plan = self.plan
+        return tuple(
+            BlockSpec(len(cut), clip, 1.0, tuple(self._squares(cut, curve, offset, size).tolist()))
+            for cut, clip, curve, offset, size in zip(
+                plan.columns, plan.clips, plan.curves, plan.offsets, plan.sizes, strict=True
+            )
+        )
+
+    def _squares(self, cut: Intervals, curve: Floats, offset: Floats, size: Floats) -> Floats:
+        """By interval, the mean over all rows of the square that one sends, of rows that a model remembers."""
+        inside = np.square((np.diff(curve, axis=1) - offset) / size).mean(axis=0)
+        return np.asarray(MEMORY**2 * inside * np.maximum(cut.counts, 1.0) / self.plan.n_rows)
 
     def effects(self, block: Block) -> tuple[Floats, Indices]:
         """(rows, columns, 2): changes over the intervals a row tells about, less offsets, over typical sizes; and which."""
         raw, columns = block.values, self.plan.columns
-        altered = np.repeat(raw[:, None, :], 2 * len(columns), axis=1)
-        for index, intervals in enumerate(columns):
-            for end, values in enumerate(intervals.ends(raw)):
-                altered[:, 2 * index + end, intervals.axis.columns[0]] = values
-        outputs, own = block.outputs(self.model, altered), block.predictions(self.model)
+        at_ends = [self._at_ends(block, raw, columns[start : start + 2]) for start in range(0, len(columns), 2)]
+        outputs, own = np.concatenate(at_ends, axis=1), block.predictions(self.model)
         told = np.stack([intervals.of_rows(raw) for intervals in columns], axis=1)
         effects = np.zeros(told.shape)
         for index, (intervals, offset, size) in enumerate(zip(columns, self.plan.offsets, self.plan.sizes, strict=True)):
@@ -294,6 +302,14 @@ class EffectsSummand:
             tells, which = told[:, index] >= 0, np.maximum(told[:, index], 0)
             effects[:, index] = np.where(tells, (np.stack(changes, axis=1) - offset[which]) / size[which], 0.0)
         return effects, told
+
+    def _at_ends(self, block: Block, raw: Floats, columns: Sequence[Intervals]) -> Floats:
+        """Outputs at the two ends of each column: of two columns four, as many as go into one call of the model."""
+        names, where = zip(*((cut.axis.names[0], cut.axis.columns[0]) for cut in columns), strict=True)
+        values = np.repeat(raw[:, None, list(where)], 2 * len(columns), axis=1)
+        for index, intervals in enumerate(columns):
+            values[:, 2 * index : 2 * index + 2, index] = np.stack(intervals.ends(raw), axis=1)
+        return block.what_if(self.model, names, values)
 
     def contributions(self, block: Block) -> Floats:
         """For each column a row's changes, at the positions of its intervals."""

@@ -115,9 +115,8 @@ class GlobalReport(JointExplainer[Report]):
             summands["importance"] = importance = plan_importance(reference, names, self._loss, noise=noise)
         if "shap" in weights:
             summands["shap"] = shap = plan_shap_importance(reference)
-        measured, receipt = yield from ask_joint(
-            ground, [summands[part] for part in weights], list(weights.values()), self.label, self.sampling_rate
-        )
+        wanted = [summands[part] for part in weights]
+        measured, receipt = yield from ask_joint(ground, wanted, list(weights.values()), self.label)
         of = dict(zip(weights, measured, strict=True))
         shares |= {part: rest * weight for part, weight in weights.items()}
         return Report(

@@ -30,9 +30,10 @@ from ..schema import Categorical, Level, Numeric
 from ..schema.bins import Bins, bins_of, with_codes
 from ..solve.curves.importance import level_meant
 from ..solve.groups.layout import MOST_BINS, MOST_GROUPS, Estimates, Layout, Outcome, shares_of
-from ..vault import Block, PrivateData
-from .joint_sum import ROUNDING, sum_question
+from ..vault import Block, BoundedSum, PrivateData
+from .joint_sum import ROUNDING
 from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, sigma_of
+from .sampled import all_rows
 
 VERSION = 1
 MOST_COLUMNS = 2
@@ -69,6 +70,8 @@ class GroupReport(GlobalExplainer[GroupTable]):
         numbers are compared as numbers.
     bins : int
         Into how many bins outputs are cut for calibration; the threshold is always an edge.
+    sampling_rate : float
+        1: all rows are looked at.
     key : str, optional
         A name for a model that is a bare function, so that asking again replays the stored release.
 
@@ -100,10 +103,14 @@ class GroupReport(GlobalExplainer[GroupTable]):
     positive: Level | None = None
     outcome_threshold: float | None = None
     bins: int = 4
+    sampling_rate: float = 1.0
     key: str | None = None
 
     def __post_init__(self) -> None:
         self.check_inputs(self.model)
+        all_rows(
+            self.sampling_rate, "GroupReport", "its rates are of every group, also the smallest, and exact but for noise"
+        )
         names = self._names()
         self._cuts = tuple(self._cut(name) for name in names)
         self._outcome = _Outcome.of(self.data, self.model, self.positive, self.outcome_threshold)
@@ -129,9 +136,7 @@ class GroupReport(GlobalExplainer[GroupTable]):
 
     def _recipe(self, terms: Terms) -> Recipe[GroupTable]:
         layout, n_groups = self._layout, len(self._layout.groups)
-        question = sum_question(
-            self._vectors, n_groups * layout.width, ROUNDING, 1.0, replace_bound=layout.replace_bound * ROUNDING
-        )
+        question = BoundedSum(self._vectors, n_groups * layout.width, ROUNDING, layout.replace_bound * ROUNDING)
         release = yield Ask(question, share=1.0)
         return GroupTable(
             dataset=terms.dataset,

@@ -32,6 +32,7 @@ from ..model.contents import sketch
 from ..schema import Schema
 from ..vault import Block, GroupedSum, PrivateData
 from .recipe import Ask, GlobalExplainer, Recipe, Terms, sigma_of
+from .sampled import all_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,6 +123,8 @@ class OnGroups(GlobalExplainer[R]):
         train on).
     isolation, timeout_seconds
         As for :class:`~vitrail.GroupedSum`.
+    sampling_rate : float
+        1: all rows are looked at.
     key : str, optional
         A name for the explainer and the model; with it, asking again replays the stored answer, free.
     """
@@ -134,11 +137,13 @@ class OnGroups(GlobalExplainer[R]):
     groups: int | None = None
     isolation: Isolation = "process"
     timeout_seconds: float = 60.0
+    sampling_rate: float = 1.0
     key: str | None = None
 
     def __post_init__(self) -> None:
         self.check_inputs()
         owner, data = type(self).__name__, self.data
+        all_rows(self.sampling_rate, owner, "every group is a random sample of them already; give groups= for smaller ones")
         if not callable(self.explainer):
             raise InvalidInput(f"the explainer of {owner} is {self.explainer!r}; it must be a function explainer(model, X)")
         if self.retrain is not None and self.model is not None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -35,7 +35,7 @@ from ..results import Ranking
 from ..results.band_claim import TWO_SIDED_95
 from ..solve.curves.assemble import ranking_of
 from ..solve.curves.dependence import Grid, Strength, grid_of, strength
-from ..solve.curves.reference import Reference
+from ..solve.curves.reference import Reference, WhatIf
 from ..vault import Block
 from .joint_sum import PLANNING_SHARE, BlockSpec, JointExplainer, ask_joint, released_rows
 from .recipe import Recipe, Terms
@@ -107,7 +107,7 @@ class Interactions(JointExplainer[Ranking]):
         noise = terms.noise_of_mean(share=1 - ground.spent)
         summand = plan_pairs(ground.reference, pairs, self.grid, most, noise)
         label = f"{self.KIND} of {len(summand.pairs)} pairs"
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label, self.sampling_rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label)
         h_squared, stds = summand.judged(*measured)
         names = (f"{first} x {second}" for first, second in summand.pairs)
         return ranking_of(names, h_squared, stds, receipt, kind=self.KIND, label="H squared", notes=(NOTE,))
@@ -144,7 +144,7 @@ def _looked_at(reference: Reference, grids: dict[str, Grid], pairs: Sequence[tup
     """Offsets and bounds of these columns and pairs from as many reference rows as there is time for."""
     looks = sum(map(len, grids.values())) + sum(len(grids[first]) * len(grids[second]) for first, second in pairs)
     rows = reference.rows(looks, most=MOST_ROWS, fewest=FEWEST_ROWS, budget=MOST_PREDICTIONS)
-    seen = blocks_of(rows, reference.predict(rows), grids, pairs, reference.predict_altered)
+    seen = blocks_of(reference.predict(rows), grids, pairs, partial(reference.what_if, rows))
     return PairsSummand.of(reference.model, grids, pairs, seen)
 
 
@@ -157,6 +157,8 @@ class PairsSummand:
     pairs: tuple[tuple[str, str], ...]
     offsets: tuple[Floats, ...]
     bounds: tuple[float, ...]
+    squares: tuple[Floats, ...]
+    """By block, mean squares of what reference rows send."""
 
     @classmethod
     def of(
@@ -170,18 +172,19 @@ class PairsSummand:
             norm = ROOM * float(np.sqrt(((block - offset) ** 2).sum(axis=1)).max())
             most = largest * math.sqrt(block.shape[1]) + float(np.linalg.norm(offset))
             bounds.append(min(max(norm, 1e-6 * model.width), most))
-        return cls(model, grids, tuple(pairs), offsets, tuple(bounds))
+        squares = tuple(np.square(block - offset).mean(axis=0) for block, offset in zip(seen, offsets, strict=True))
+        return cls(model, grids, tuple(pairs), offsets, tuple(bounds), squares)
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
         """One per column, one per pair."""
         shares = [MAIN_SHARE] * len(self.grids) + [1.0] * len(self.pairs)
-        return tuple(map(BlockSpec, map(len, self.offsets), self.bounds, shares))
+        squares = (tuple(square.tolist()) for square in self.squares)
+        return tuple(map(BlockSpec, map(len, self.offsets), self.bounds, shares, squares))
 
     def contributions(self, block: Block) -> Floats:
         """All blocks of every row, less their public offsets."""
-        outputs, ask = block.predictions(self.model), partial(block.outputs, self.model)
-        blocks = blocks_of(block.values, outputs, self.grids, self.pairs, ask)
+        blocks = blocks_of(block.predictions(self.model), self.grids, self.pairs, partial(block.what_if, self.model))
         return np.concatenate([numbers - offset for numbers, offset in zip(blocks, self.offsets, strict=True)], axis=1)
 
     def judged(self, means: Floats, stds: Floats) -> tuple[Floats, Floats]:
@@ -207,7 +210,9 @@ class PairsSummand:
         """H squared of every pair from the released means."""
         cut = np.cumsum([len(offset) for offset in self.offsets])[:-1]
         blocks = [mean + offset for mean, offset in zip(np.split(means, cut), self.offsets, strict=True)]
-        sigmas = [float(part[0]) for part in np.split(stds, cut)]
+        # Of a sample of the rows they differ by grid point; what is subtracted of squares is their mean.
+        parts = np.split(stds, cut)
+        sigmas = [float(part[0] if np.ptp(part) == 0 else np.sqrt(np.square(part).mean())) for part in parts]
         main = dict(zip(self.grids, zip(blocks, sigmas, strict=True), strict=False))
         strengths = []
         for (j, k), pair, sigma in zip(self.pairs, blocks[len(main) :], sigmas[len(main) :], strict=True):
@@ -217,17 +222,15 @@ class PairsSummand:
         return strengths
 
 
-def blocks_of(
-    rows: Floats, outputs: Floats, grids: dict[str, Grid], pairs: Sequence[tuple[str, str]], ask: Callable[[Floats], Floats]
-) -> list[Floats]:
+def blocks_of(outputs: Floats, grids: dict[str, Grid], pairs: Sequence[tuple[str, str]], what_if: WhatIf) -> list[Floats]:
     """D of every column (rows, grid points), then I of every pair (rows, grid points of j times grid points of k).
 
-    ``ask``: outputs (rows, ways) of rows altered in several ways (rows, ways, columns).
+    ``outputs``: of the rows as they are.
     """
-    mains = {name: ask(grid.axis.altered(rows)) - outputs[:, None] for name, grid in grids.items()}
+    mains = {name: what_if((name,), grid.axis.values) - outputs[:, None] for name, grid in grids.items()}
     blocks = list(mains.values())
     for j, k in pairs:
         first, second = mains[j], mains[k]
-        both = ask(grids[j].axis.crossed(grids[k].axis).altered(rows)) - outputs[:, None]
+        both = what_if((j, k), grids[j].axis.crossed(grids[k].axis).values) - outputs[:, None]
         blocks.append(both - np.repeat(first, second.shape[1], axis=1) - np.tile(second, first.shape[1]))
     return blocks

@@ -35,11 +35,12 @@ from ..results.private_rows import PrivateRows
 from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference
 from ..solve.rows.network import MOST_SURVEYED
-from ..solve.sampling import sampling_variance
+from ..solve.sampling import sampling_notes, sampling_variance
 from ..vault import Block, BoundedSum, PrivateData
 from .marginals import marginals_bins, marginals_question
 from .private_rows import private_rows_recipe
 from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, scaled, sigma_of
+from .sampled import checked_rate
 
 R = TypeVar("R")
 RowFunction: TypeAlias = Callable[[Block], Floats]
@@ -127,9 +128,9 @@ class JointSum:
             start += spec.size
         return rows
 
-    def question(self, label: str, sampling_rate: float = 1.0) -> BoundedSum:
+    def question(self, label: str) -> BoundedSum:
         """The sum to ask for."""
-        return sum_question(self, sum(spec.size for spec, _ in self.scaled), ROUNDING, sampling_rate, label=label)
+        return BoundedSum(self, sum(spec.size for spec, _ in self.scaled), ROUNDING, label=label)
 
     def split(self, value: Floats, sigma: float, n_rows: float, sampling_rate: float = 1.0) -> list[Measured]:
         """By summand: means over rows in its own units, and the standard deviation of the error on each of them.
@@ -148,14 +149,6 @@ class JointSum:
         stds = np.sqrt((sigma * units) ** 2 + sampling_variance(sampling_rate, squares, n_rows))
         ends = np.cumsum([sum(spec.size for spec in summand.blocks) for summand in self.summands])[:-1]
         return list(zip(np.split(value * units, ends), np.split(stds, ends), strict=True))
-
-
-def sum_question(
-    fn: RowFunction, size: int, l2_bound: float, rate: float, *, replace_bound: float | None = None, label: str | None = None
-) -> BoundedSum:
-    """The sum over all rows, or over a sample of them where the rate is below 1."""
-    bounds = {"rate": rate} if rate < 1 else {"replace_bound": replace_bound}
-    return BoundedSum(fn, size, l2_bound, label=label, **bounds)
 
 
 # --- what explainers with a joint sum share --------------------------------------------------------------------------
@@ -177,7 +170,8 @@ class JointExplainer(GlobalExplainer[R]):
     marginals : Marginals, optional
         Histograms that were paid for before; otherwise some of the price goes there.
     sampling_rate : float
-        Below 1, each row is looked at with this probability: cheaper for a slow model, noisier.
+        Below 1, each row is looked at with this probability, by every question: sooner, noisier, and no cheaper. What the
+        choice of the rows adds is in the bands.
     key : str, optional
         A name for a model or a loss that is a bare function, so that asking again replays the stored releases.
     """
@@ -193,7 +187,7 @@ class JointExplainer(GlobalExplainer[R]):
 
     def __post_init__(self) -> None:
         self.check_inputs(self.model)
-        self.label, self.sampling_rate = self.KIND, _checks.fraction("sampling_rate", self.sampling_rate)
+        self.label, self.sampling_rate = self.KIND, checked_rate(self.sampling_rate)
         if self.marginals is None:
             return
         if not isinstance(self.marginals, Marginals | PrivateRows):
@@ -242,7 +236,8 @@ class JointExplainer(GlobalExplainer[R]):
         named = {"kind": self.KIND, "version": 5, "model": model, "marginals": histograms, **(options or {})}
         identity = None if model is None or options is None else named
         seen = self.marginals.marginals if isinstance(self.marginals, PrivateRows) else self.marginals
-        return Conversation(self.data, self.recipe, self.label, identity, models=(self.model,), seen=seen)
+        given = self.data, self.recipe, self.label, identity
+        return Conversation(*given, models=(self.model,), seen=seen, sampling_rate=self.sampling_rate)
 
     def options(self) -> dict[str, JsonValue] | None:
         """Everything public that makes it this question, besides data, model and histograms; None if that has no name."""
@@ -316,17 +311,17 @@ def rows_share(terms: Terms) -> float:
 
 
 def ask_joint(
-    ground: Groundwork, summands: Sequence[Summand], weights: Sequence[float], label: str, sampling_rate: float
+    ground: Groundwork, summands: Sequence[Summand], weights: Sequence[float], label: str
 ) -> Recipe[tuple[list[Measured], Receipt]]:
     """Ask for all summands in one question, for all that is left of the price.
 
     Returns by summand its means and the noise on them, and the receipt of everything that was used.
     """
     joint = JointSum(tuple(summands), tuple(weights))
-    release = yield Ask(joint.question(label, sampling_rate), 1 - ground.spent, label)
+    release, rate = (yield Ask(joint.question(label), 1 - ground.spent, label)), ground.terms.sampling_rate
     releases = (*ground.releases, release)
     promise = ground.terms.promise(ground.reference.marginals, *releases)
     private = ground.reference.private
     independent = private is not None and len(private.columns) > MOST_SURVEYED
-    receipt = Receipt(promise, cost_of(releases), ground.reference.rows_counted, independent)
-    return joint.split(release.value, sigma_of(release), ground.reference.n_rows, sampling_rate), receipt
+    receipt = Receipt(promise, cost_of(releases), ground.reference.rows_counted, sampling_notes(rate), independent)
+    return joint.split(release.value, sigma_of(release), ground.reference.n_rows, rate), receipt

@@ -22,6 +22,7 @@ from ..schema import Schema
 from ..schema.bins import Bins, bins_of, index_of_all
 from ..vault import Block, CellCounts, PrivateData
 from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, key_of
+from .sampled import checked_rate
 
 VERSION = 1
 SEEN = "marginals"
@@ -37,7 +38,7 @@ class MarginalsExplainer(GlobalExplainer[Marginals]):
 
     Parameters
     ----------
-    data, columns, bins
+    data, columns, bins, sampling_rate
         As for :func:`marginals`.
 
     Examples
@@ -50,14 +51,18 @@ class MarginalsExplainer(GlobalExplainer[Marginals]):
     (True, ('age',), 0.0)
     """
 
-    def __init__(self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20) -> None:
+    def __init__(
+        self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, sampling_rate: float = 1.0
+    ) -> None:
         self._data, self._bins = data, marginals_bins(data.schema, columns, bins)
+        self._sampling_rate = checked_rate(sampling_rate)
 
     def conversation(self) -> Conversation[Marginals]:
         """One question, for the whole price."""
         cuts: list[JsonValue] = [cut.to_json() for cut in self._bins]
         identity: dict[str, JsonValue] = {"kind": "marginals", "version": VERSION, "bins": cuts}
-        return Conversation(self._data, self._recipe, f"marginals of {len(cuts)} columns", identity)
+        label = f"marginals of {len(cuts)} columns"
+        return Conversation(self._data, self._recipe, label, identity, sampling_rate=self._sampling_rate)
 
     def _recipe(self, terms: Terms) -> Recipe[Marginals]:
         release = yield Ask(histogram_question(self._bins, "marginals"), share=1.0)
@@ -78,7 +83,13 @@ def seen_marginals(data: PrivateData) -> Marginals | None:
 
 
 def marginals(
-    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: Given = None, mu: Given = None
+    data: PrivateData,
+    *,
+    columns: Sequence[str] | None = None,
+    bins: int = 20,
+    sampling_rate: float = 1.0,
+    epsilon: Given = None,
+    mu: Given = None,
 ) -> Marginals:
     """Private histograms of the columns of a dataset, the target included, in one question.
 
@@ -90,6 +101,8 @@ def marginals(
         Which columns; all of them if not given. Noise grows with the square root of their number, not with that of bins.
     bins : int
         Into how many intervals a numeric column is cut; whole numbers with at most 100 values get a bin each.
+    sampling_rate : float
+        Below 1, each row is looked at with this probability: sooner, noisier and no cheaper. Bands hold what that adds.
     epsilon, mu : float
         The price, in one of the two currencies; a :class:`MarginalsExplainer` can be quoted first.
 
@@ -114,7 +127,7 @@ def marginals(
     >>> histograms.quantile("age", 0.5)
     40.0
     """
-    return MarginalsExplainer(data, columns=columns, bins=bins)(epsilon=epsilon, mu=mu)
+    return MarginalsExplainer(data, columns=columns, bins=bins, sampling_rate=sampling_rate)(epsilon=epsilon, mu=mu)
 
 
 def marginals_bins(schema: Schema, columns: Sequence[str] | None = None, bins: int = 20) -> tuple[Bins, ...]:

@@ -49,8 +49,8 @@ from ..solve.coalitions import Chains, point_key, ranks_of, row_hashes, share_al
 from ..solve.sampling import sampling_variance
 from ..solve.shapley.on_rows import player_numbers, players_of
 from ..solve.shapley.reasons import BACKGROUND
-from ..vault import Block
-from .joint_sum import ROUNDING, sum_question
+from ..vault import Block, BoundedSum
+from .joint_sum import ROUNDING
 from .recipe import Ask, Recipe, Terms, sigma_of
 from .shapley import RowVectors, norms_of
 
@@ -80,7 +80,7 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
     sampled = np.ascontiguousarray(rows.sampled[:, [rows.schema.column_index(name) for name in schema]])
     points, background = sampled[-n_points:], sampled[:n_rows]
     alike = 1 / terms.n_rows_public + share_alike(sampled)
-    n_each, rate = max(1, min(n_points, int(PAIRS * alike))), min(1.0, MOST_ROWS / terms.n_rows_public)
+    n_each, rate = max(1, min(n_points, int(PAIRS * alike))), min(terms.sampling_rate, MOST_ROWS / terms.n_rows_public)
     chains, at_points = Chains(model, schema, player_numbers(schema, players)), model.predict(schema, points)
     given = (terms.schema, terms.target, chains, points, at_points, ORDERS, 0)
     outputs = model.predict(schema, background)
@@ -95,14 +95,15 @@ def mean_reasons_recipe(terms: Terms, model: Model, rows: PrivateRows) -> Recipe
     clip = max(float(np.quantile(norms_of(vectors), 1 - CLIPPED)), LEAST_CLIP * math.sqrt(model.width))
     about = list(players.values())
     expected = rows.standard_errors(clipped(vectors, clip).mean(axis=1)[None], about)
-    noise = clip * math.hypot(1, EXCESS) * terms.noise_of_mean() / rate
+    noise = clip * math.hypot(1, EXCESS) * terms.noise_of_mean() * terms.sampling_rate / rate
     clip *= min(LONGEST, max(1.0, NOISE * float(np.sqrt((expected**2).mean())) / noise))
     taken = float(excess(vectors, clip).mean())
     vectors = clipped(vectors, clip)
     per_row = vectors.mean(axis=1)
 
     bound = clip * math.hypot(1, EXCESS) * ROUNDING
-    question = sum_question(partial(paired.mean_clipped, clip), len(players) + 1, bound, rate)
+    of_some = rate if rate < 1 else None
+    question = BoundedSum(partial(paired.mean_clipped, clip), len(players) + 1, bound, rate=of_some)
     sums = yield Ask(question, 1.0, f"mean reasons of {model.name}")
     means, sigma = sums.value[:-1] / rows.total, sigma_of(sums)  # of v; in units of the output below
     variances = (sigma**2 + (means * rows.rows_counted.std) ** 2) / rows.total**2

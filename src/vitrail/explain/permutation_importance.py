@@ -60,7 +60,7 @@ from ..solve.coalitions import row_hashes
 from ..solve.curves.assemble import Receipt, measured_claim, ranking_of
 from ..solve.curves.importance import Donor, Loss, LossFunction, combined_scores, loss_of
 from ..solve.curves.importance_clip import MEMORY, SMALLEST_SIZE, ClipPlan
-from ..solve.curves.reference import Reference
+from ..solve.curves.reference import Reference, WhatIf
 from ..solve.guard import guarded_std
 from ..vault import Block
 from .joint_sum import BlockSpec, Estimate, JointExplainer, ask_joint, released_rows
@@ -75,8 +75,6 @@ UNCORRECTED = 0.5
 """Of what the noise of a column's distribution does to the mean loss, how much the reference's g may leave."""
 BASE_SHARE, FLAG_SHARE = 0.03, 0.02
 MOST_PREDICTIONS, FEWEST_ROWS = 150_000, 200
-HELD = 2**24
-"""Numbers of altered reference rows at a time."""
 MOST_PLACES = 64
 """Bins of a number at which the mean loss is looked at; between them it is a straight line."""
 SEED = 21
@@ -155,7 +153,7 @@ class PermutationImportance(JointExplainer[Ranking]):
         ground = yield from released_rows(terms, self.model, self.marginals)
         noise = terms.noise_of_mean(share=1 - ground.spent)
         summand = plan_importance(ground.reference, self._names, self._loss, self.n_repeats, self.clip, noise=noise)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label)
         return summand.ranking(*measured, receipt, self.estimate)
 
 
@@ -182,12 +180,16 @@ def plan_importance(
     rows = reference.rows(looks, fewest=FEWEST_ROWS, budget=MOST_PREDICTIONS)
     outputs = reference.predict(rows)
     targets = _drawn_targets(outputs, loss, model)
-    looked = [_expected(donor, rows, targets, outputs, loss, reference.predict) for donor in donors]
+    looked = [
+        _expected(donor, targets, outputs, loss, partial(reference.what_if, rows, (name,)))
+        for name, donor in zip(names, donors, strict=True)
+    ]
     expected, reaches = tuple(mean for mean, _ in looked), np.array([reach for _, reach in looked])
     if not all(np.isfinite(losses).all() for losses in expected):
         raise ModelError(f"the {loss.name} loss of {model.name} is not finite on public rows drawn inside the schema")
     unclipped = ImportanceSummand(model, names, donors, loss, repeats, expected)
-    exchanged, others = (unclipped.exchanged(rows, reference.predict, seed) for seed in (SEED, SEED + 1))
+    what_if = partial(reference.what_if, rows)
+    exchanged, others = (unclipped.exchanged(rows, what_if, seed) for seed in (SEED, SEED + 1))
     differences, _ = unclipped.differences(rows, targets, outputs, exchanged)
     told, doubts = _told_scores(reference, replace(unclipped, n_repeats=1))
     # Which donors a row meets; of rows that are alike, which of them all meet, whatever their targets are.
@@ -212,7 +214,7 @@ def _told_scores(reference: Reference, summand: ImportanceSummand) -> tuple[Floa
     """What reference rows say about importances, were targets as the model has them; and their variances."""
     rows = reference.rows(len(summand.names), budget=MOST_PREDICTIONS)
     outputs = reference.predict(rows)
-    found = summand.expected_differences(rows, outputs, summand.exchanged(rows, reference.predict))
+    found = summand.expected_differences(rows, outputs, summand.exchanged(rows, partial(reference.what_if, rows)))
     mean = found.mean(axis=0)
     return mean, reference.variances_of(found) + SMALLEST_SIZE**2 * float((mean**2).mean())
 
@@ -252,29 +254,25 @@ class ImportanceSummand:
     def blocks(self) -> tuple[BlockSpec, ...]:
         """The differences of all columns, the base loss, the flag."""
         base = BlockSpec(1, self.loss.largest / 2, BASE_SHARE)
-        differences = BlockSpec(len(self.names), self.clip, 1.0 - BASE_SHARE - FLAG_SHARE)
+        squares = None if self.clipped is None else tuple(self.clipped.squares.tolist())
+        differences = BlockSpec(len(self.names), self.clip, 1.0 - BASE_SHARE - FLAG_SHARE, squares)
         return (differences, *(() if self.loss.itself else (base,)), BlockSpec(1, 1.0, FLAG_SHARE))
 
     def contributions(self, block: Block) -> Floats:
         """(rows, d + 2): differences over their sizes, base loss (if there is a target), flag."""
         outputs, loss = block.predictions(self.model), self.loss
         target = outputs if loss.itself else loss.numbers(block.target)
-        exchanged = self.exchanged(block.values, partial(block.outputs, self.model))
+        exchanged = self.exchanged(block.values, partial(block.what_if, self.model))
         differences, base = self.differences(block.values, target, outputs, exchanged)
         over = np.sqrt((differences**2).sum(axis=1)) > self.clip
         bases = [] if loss.itself else [(base - loss.largest / 2)[:, None]]
         return np.concatenate([differences, *bases, over[:, None]], axis=1)
 
-    def exchanged(self, rows: Floats, ask: Callable[[Floats], Floats], seed: int = SEED) -> Floats:
+    def exchanged(self, rows: Floats, what_if: WhatIf, seed: int = SEED) -> Floats:
         """Outputs (columns, repeats, rows) with a column exchanged for a donor's."""
-        outputs: Floats = np.empty((len(self.names), self.n_repeats, len(rows)))
         hashes = row_hashes(rows, seed)
-        for index, donor in enumerate(self.donors):
-            for repeat, values in enumerate(donor.draws(hashes, self.n_repeats)):
-                altered = rows.copy()
-                altered[:, donor.column] = values
-                outputs[index, repeat] = ask(altered)
-        return outputs
+        donated = (np.stack(donor.draws(hashes, self.n_repeats), axis=1) for donor in self.donors)
+        return np.stack([what_if((name,), values[:, :, None]).T for name, values in zip(self.names, donated, strict=True)])
 
     def differences(self, rows: Floats, target: Floats, outputs: Floats, exchanged: Floats) -> tuple[Floats, Floats]:
         """v / s of rows, (rows, d), and their base losses."""
@@ -348,24 +346,17 @@ class ImportanceSummand:
 
 
 def _expected(
-    donor: Donor, rows: Floats, targets: Floats, outputs: Floats, loss: Loss, ask: Callable[[Floats], Floats]
+    donor: Donor, targets: Floats, outputs: Floats, loss: Loss, at_values: Callable[[Floats], Floats]
 ) -> tuple[Floats, float]:
     """g_j, the reference's mean loss with a column set to each of its bins; and the column's reach."""
     middles = donor.middles
     some = np.unique(np.linspace(0, len(middles) - 1, MOST_PLACES).astype(int)) if donor.ordered else np.arange(len(middles))
-    values = middles[some]
-    asked = []
-    for start in range(0, len(values), at_once := max(1, HELD // rows.size)):  # a call costs more than its rows
-        now = values[start : start + at_once]
-        altered = np.repeat(rows[:, None, :], len(now), axis=1)
-        altered[:, :, donor.column] = now
-        asked.append(ask(altered.reshape(-1, rows.shape[1])).reshape(len(rows), -1))
-    found = np.concatenate(asked, axis=1).ravel()
+    found = at_values(middles[some, None])
 
     def losses(target: Floats) -> Floats:
-        return loss(np.repeat(target, len(values)), found).reshape(len(rows), -1)
+        return loss(np.repeat(target, len(some)), found.ravel()).reshape(found.shape)
 
-    either = [np.zeros(len(rows)), np.ones(len(rows))] if loss.binary else [targets]
+    either = [np.zeros(len(found)), np.ones(len(found))] if loss.binary else [targets]
     reach = max(float(np.abs(losses(target) - loss(target, outputs)[:, None]).max()) for target in either)
     if not (loss.binary or loss.itself):  # how far targets lie from outputs nobody knows
         reach *= MEMORY

@@ -45,9 +45,11 @@ from ..solve.rows.histograms import blocks_as_bins, blocks_of, fine_bins, groups
 from ..solve.rows.left_out import factors_of
 from ..solve.rows.network import MOST_SURVEYED, Link, choose_structure, independent, pairs_of
 from ..solve.rows.tables import Pair, contrasts, group_shares, standing_out
+from ..solve.sampling import sampling_variance
 from ..vault import Block, GramSum, PrivateData, ProductSum
 from .marginals import asked_columns, histogram_question
 from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, key_of, sigma_of
+from .sampled import checked_rate
 
 VERSION = 4
 COUNTS = "private-rows-counts"
@@ -95,7 +97,7 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
 
     Parameters
     ----------
-    data, columns, bins, parents
+    data, columns, bins, parents, sampling_rate
         As for :func:`private_rows`.
 
     Examples
@@ -110,9 +112,15 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
     """
 
     def __init__(
-        self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 128, parents: int | None = None
+        self,
+        data: PrivateData,
+        *,
+        columns: Sequence[str] | None = None,
+        bins: int = 128,
+        parents: int | None = None,
+        sampling_rate: float = 1.0,
     ) -> None:
-        self._data, self._parents = data, parents
+        self._data, self._parents, self._sampling_rate = data, parents, checked_rate(sampling_rate)
         self._schema, self._cuts = rows_design(data.schema, columns, bins, parents)
         self._bins = int(bins)
         self._recipe = partial(private_rows_recipe, columns=self._schema.names, bins=bins, parents=parents)
@@ -124,7 +132,8 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
         few = count <= MOST_SURVEYED
         cuts: list[JsonValue] = [cut.to_json() for cut in self._cuts] if few else [self._bins, *self._schema.names]
         identity: dict[str, JsonValue] = {"kind": "private rows", "version": VERSION, "bins": cuts, "parents": self._parents}
-        return Conversation(self._data, self._recipe, f"private rows of {count} columns", identity)
+        label = f"private rows of {count} columns"
+        return Conversation(self._data, self._recipe, label, identity, sampling_rate=self._sampling_rate)
 
 
 def private_rows(
@@ -133,6 +142,7 @@ def private_rows(
     columns: Sequence[str] | None = None,
     bins: int = 128,
     parents: int | None = None,
+    sampling_rate: float = 1.0,
     epsilon: Given = None,
     mu: Given = None,
 ) -> PrivateRows:
@@ -152,6 +162,9 @@ def private_rows(
     parents : int, optional
         On how many others a column may hang at most: 1 (a tree), 2 or 3. How many it does hang on, if any, is chosen from
         public numbers and the noisy answers.
+    sampling_rate : float
+        Below 1, every question looks at each row with this probability: sooner, noisier and no cheaper. What the choice of
+        the rows adds is in everything that is said of how far sampled rows may be off.
     epsilon, mu : float
         The price of all of it, in one of the two currencies; a :class:`PrivateRowsExplainer` can be quoted first.
 
@@ -177,7 +190,8 @@ def private_rows(
     >>> round(made.guarantee.epsilon, 3)
     1.0
     """
-    return PrivateRowsExplainer(data, columns=columns, bins=bins, parents=parents)(epsilon=epsilon, mu=mu)
+    options = {"columns": columns, "bins": bins, "parents": parents, "sampling_rate": sampling_rate}
+    return PrivateRowsExplainer(data, **options)(epsilon=epsilon, mu=mu)  # type: ignore[arg-type]
 
 
 def private_rows_recipe(
@@ -206,17 +220,19 @@ def private_rows_recipe(
     values, sigma = counted.value, sigma_of(counted)
     releases = [counted]
     pieces = np.cumsum([len(cut) for cut in counted_bins])[:-1]
+    rate = terms.sampling_rate
 
     links, tables, tables_sigma, survey = independent(len(cuts)), {}, sigma, None
     groups = [np.zeros(len(cut), dtype=np.intp) for cut in cuts]
     if n_choosing:
-        total, shares = _shares(np.split(values, pieces), cuts, sigma, terms.n_rows_public)
+        total, shares = _shares(np.split(values, pieces), cuts, sigma, terms.n_rows_public, rate)
         groups = _groups(cuts, shares, n_choosing)
         label = f"private rows: all pairs of {len(cuts)} columns, to choose from"
         coarse = yield Ask(choosing_question(cuts, groups), price[1], label)
         releases.append(coarse)
         given = coarse.parts["gram"], _coarse_sigma(coarse), group_shares(shares, groups), total
-        seen, survey = standing_out(*given), Survey(standing_out(*given, surely=False), groups, _coarse_sigma(coarse))
+        seen, each = standing_out(*given, rate=rate), standing_out(*given, surely=False, rate=rate)
+        survey = Survey(each, groups, _coarse_sigma(coarse))
         links, most = _chosen(terms.scaled(price[2]), seen, group_shares(shares, groups), total, parents)
         if pairs := pairs_of(links):
             groups = _groups(cuts, shares, most)
@@ -252,6 +268,7 @@ def private_rows_recipe(
         factors={},
         cost=cost_of(releases),
         guarantee=terms.promise(*releases),
+        sampling_rate=rate,
     )
     seed = int.from_bytes(hashlib.sha256(values.tobytes()).digest()[:8])
     stored = SAMPLED if len(cuts) <= MOST_SURVEYED else WIDE_SAMPLED
@@ -278,9 +295,11 @@ class Survey(NamedTuple):
         return factors_of(unlinked, of_rows, sizes, sorted(linked))
 
 
-def _shares(counted: Sequence[Floats], cuts: Sequence[Bins], sigma: float, n_rows_public: int) -> tuple[float, list[Floats]]:
+def _shares(
+    counted: Sequence[Floats], cuts: Sequence[Bins], sigma: float, n_rows_public: int, rate: float
+) -> tuple[float, list[Floats]]:
     """The number of rows, and every column's distribution over its bins, from the counts of bins and of blocks."""
-    total, of_blocks = RowCount.of_partitions(counted, sigma, n_rows_public).denominator, iter(counted[len(cuts) :])
+    total, of_blocks = RowCount.of_partitions(counted, sigma, n_rows_public, rate).denominator, iter(counted[len(cuts) :])
     blocks = [np.empty(0) if blocks_of(cut) is None else next(of_blocks) for cut in cuts]
     return total, shares_of_columns(counted[: len(cuts)], blocks, cuts, sigma, total)
 
@@ -336,7 +355,8 @@ def _chosen(
         n_tables = sum(min(number, column) for column in range(len(shares)))
         wide = _groups_of_tables(terms, n_tables, number)
         noise = math.sqrt(n_tables) * (1 - 1 / wide) / (terms.mu_of_a_row * total)
-        links, gained = choose_structure(seen, shares, number, noise**2 * wide**2 * (wide - 1))
+        squared = noise**2 + sampling_variance(terms.sampling_rate, wide**-2.0, total)
+        links, gained = choose_structure(seen, shares, number, float(squared) * wide**2 * (wide - 1))
         if gained > worth:
             best, worth, groups = links, gained, _groups_of_tables(terms, len(pairs_of(links)), number)
     return best, groups

@@ -36,7 +36,8 @@ from ..schema import FloatArray, Numeric, Schema
 from ..solve.curves.reference import reference_rows
 from ..vault import PublicRows, Quote
 from .marginals import seen_marginals
-from .recipe import N_CORNERS, Ask, Conversation, Side, Terms, mu_of_units
+from .recipe import N_CORNERS, Ask, Conversation, Side, Terms
+from .split import mu_of_units
 
 if TYPE_CHECKING:
     from ..results.band_claim import BandClaim

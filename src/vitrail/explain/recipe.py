@@ -49,6 +49,8 @@ from ..model.raised import raised_by_a_model
 from ..progress import one_bar
 from ..schema import Schema
 from .row_count import warn_of_contradiction
+from .sampled import sampled_question
+from .split import Split, mu_of_units
 
 if TYPE_CHECKING:
     from ..results.marginals import Marginals
@@ -58,8 +60,6 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-SLACK = Fraction(1, 10**9)
-"""By how much shares may miss 1 through rounding of their decimals."""
 PUBLIC_ROWS = 10**6
 """No limit to how many public rows a recipe asks the model about, beyond its own."""
 N_CORNERS = 3
@@ -130,6 +130,16 @@ def scaled(inner: Recipe[R], share: float, label: str = "") -> Recipe[R]:
         return cast("R", stop.value)
 
 
+def sampled(recipe: Recipe[R], rate: float) -> Recipe[R]:
+    """The same recipe, every question of which is about a sample of the rows; one that has a smaller rate keeps it."""
+    try:
+        ask = next(recipe)
+        while True:
+            ask = recipe.send((yield replace(ask, question=sampled_question(ask.question, rate))))
+    except StopIteration as stop:
+        return cast("R", stop.value)
+
+
 @dataclass(frozen=True)
 class Terms:
     """What a recipe may know of the other side: public facts, and its price.
@@ -148,6 +158,9 @@ class Terms:
         The price of the whole recipe.
     public_rows : int
         About how many public rows the model may be asked at most, in each step of the post-processing. Small in a rehearsal.
+    sampling_rate : float
+        With which probability each row is looked at, anew for every question: answers, and their noise, are scaled by one
+        over it, and what the choice of the rows adds is the recipe's to know.
     """
 
     dataset: str
@@ -158,6 +171,7 @@ class Terms:
     delta: float
     mu: float
     public_rows: int = PUBLIC_ROWS
+    sampling_rate: float = 1.0
 
     @classmethod
     def of(cls, data: PrivateData, mu: float) -> Terms:
@@ -171,8 +185,8 @@ class Terms:
 
     @property
     def mu_of_a_row(self) -> float:
-        """What the price is worth to sums that plan their own noise: it has to cover all rows of a person."""
-        return self.mu / rows_per_person_of(self.neighbours)
+        """What the price is worth to sums that plan their own noise: it has to cover all rows of a person, and a sample."""
+        return self.mu * self.sampling_rate / rows_per_person_of(self.neighbours)
 
     def scaled(self, share: float) -> Terms:
         """The terms of a recipe inside this one, for ``share`` of mu squared."""
@@ -180,7 +194,7 @@ class Terms:
 
     def noise_of_mean(self, share: float = 1.0) -> float:
         """Noise standard deviation of the mean over rows of a quantity of L2 bound 1, bought for ``share``."""
-        return sensitivity_factor(self.neighbours) / (self.mu * math.sqrt(share)) / self.n_rows_public
+        return sensitivity_factor(self.neighbours) / (self.mu * math.sqrt(share)) / (self.n_rows_public * self.sampling_rate)
 
     def promise(self, *used: Promised) -> Guarantee:
         """The promise for what all these reveal together, each release behind them counted once."""
@@ -196,47 +210,6 @@ def sigma_of(release: Release) -> float:
 def cost_of(releases: Sequence[Promised]) -> Cost:
     """What these cost together."""
     return sum((release.cost for release in releases), Cost())
-
-
-class Split:
-    """The one splitter of prices: whole units of the ledger, by running sums of shares.
-
-    Examples
-    --------
-    >>> split = Split(10)
-    >>> split.next(0.25), split.next(0.25), split.next(0.5)
-    (2, 3, 5)
-    >>> split.next(0.1)
-    Traceback (most recent call last):
-        ...
-    vitrail.errors.InvalidInput: a recipe asked for shares that add up to 1.1 of its price; they may add up to 1 at most
-    """
-
-    def __init__(self, units: int) -> None:
-        self._units, self._shares = units, Fraction(0)
-
-    def next(self, share: float) -> int:
-        """The units of the next question."""
-        if not 0 < share <= 1 + SLACK:
-            raise InvalidInput(f"the share of a question is {share!r}; it must lie in (0, 1]")
-        before, after = self._shares, self._shares + Fraction(share)
-        if after > 1 + SLACK:
-            raise InvalidInput(
-                f"a recipe asked for shares that add up to {float(after):g} of its price; they may add up to 1 at most"
-            )
-        self._shares = after
-        units = self._upto(after) - self._upto(before)
-        if units < 1:
-            raise InvalidInput(f"the price is {self._units} trillionths of mu squared, too small to split; ask for more")
-        return units
-
-    def _upto(self, shares: Fraction) -> int:
-        return self._units if shares >= 1 - SLACK else math.floor(shares * self._units)
-
-
-def mu_of_units(units: int) -> float:
-    """A price whose cost, rounded up, is at most so many units."""
-    return math.sqrt(units / PICO) * (1 - 2e-15)
 
 
 Side: TypeAlias = Callable[[Ask, int, int], Release]
@@ -287,6 +260,8 @@ class Conversation(Generic[R]):
     """Released histograms that a quote may stand on; those that this analyst has bought if None."""
     quote_draws: int = 1
     """Draws of the noise that the half-width of a quote is the median of."""
+    sampling_rate: float = 1.0
+    """Of every question that the recipe asks about rows (``sampled``)."""
 
     # --- the vault ---------------------------------------------------------------------------------------------------
 
@@ -327,7 +302,8 @@ class Conversation(Generic[R]):
         """The name of the conversation at this price; the dataset's own facts are added by the vault."""
         if self.identity is None:
             return None
-        return hashlib.sha256(json.dumps([self.identity, units], sort_keys=True, allow_nan=False).encode()).hexdigest()
+        named = [self.identity, units, *([self.sampling_rate] if self.sampling_rate < 1 else [])]
+        return hashlib.sha256(json.dumps(named, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
     def _say_what_was_charged(self, error: Exception, booked: Cost) -> None:
         """A model, or this library, fails after the first charge: what was paid, and that it is not lost."""
@@ -345,10 +321,14 @@ class Conversation(Generic[R]):
         """The recipe inside another one, for ``share`` of the price: questions without a label get this one's."""
         return scaled(self.recipe(terms.scaled(share)), share, self.label)
 
+    def begun(self, terms: Terms) -> Recipe[R]:
+        """The recipe, every question of which is about a sample of the rows where there is one."""
+        return sampled(self.recipe(replace(terms, sampling_rate=self.sampling_rate)), self.sampling_rate)
+
     def run(self, terms: Terms, units: int, answer: Side) -> R:
         """Run the recipe against another side. What its public models raise is told in a sentence about them."""
         try:
-            return drive(self.recipe(terms), units, answer)
+            return drive(self.begun(terms), units, answer)
         except VitrailError:
             raise
         except Exception as error:

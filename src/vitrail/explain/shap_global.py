@@ -38,8 +38,9 @@ from ..results.effects import Effects
 from ..schema.bins import Bins
 from ..solve.coalitions import ranks_of, row_hashes
 from ..solve.curves.assemble import Drawn, Receipt, effects_of, ranking_of
-from ..solve.curves.local_effects import cut_column
+from ..solve.curves.local_effects import MEMORY, cut_column
 from ..solve.curves.reference import Axis, Reference, smoothed_marginal
+from ..solve.sampling import sampling_variance
 from ..vault import Block
 from .joint_sum import PLANNING_SHARE, BlockSpec, JointExplainer, ask_joint, released_rows
 from .recipe import Recipe, Terms
@@ -95,7 +96,7 @@ class ShapImportance(JointExplainer[Ranking]):
         """Histograms, then one sum."""
         ground = yield from released_rows(terms, self.model, self.marginals, share=PLANNING_SHARE)
         summand = plan_shap_importance(ground.reference, self.chains)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label)
         return summand.ranking(*measured, receipt)
 
 
@@ -137,7 +138,7 @@ class ShapDependence(JointExplainer[Effects]):
         """Histograms, then one joint sum."""
         ground = yield from released_rows(terms, self.model, self.marginals, share=PLANNING_SHARE)
         summand = plan_shap_dependence(ground.reference, self._names, self.chains)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label)
         drawn = summand.drawn(*measured, ground.reference.n_rows)
         return effects_of(ground.reference, drawn, receipt, kind=self.KIND, label="mean Shapley value", notes=(NOTE,))
 
@@ -203,11 +204,13 @@ class ShapImportanceSummand:
     background: Background
     offset: Floats
     clip: float
+    squares: Floats
+    """By column, mean squares of what reference rows send."""
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
         """One block."""
-        return (BlockSpec(len(self.offset), self.clip),)
+        return (BlockSpec(len(self.offset), self.clip, 1.0, tuple((MEMORY**2 * self.squares).tolist())),)
 
     def contributions(self, block: Block) -> Floats:
         """(rows, d)."""
@@ -227,7 +230,8 @@ def plan_shap_importance(reference: Reference, chains: int = CHAINS) -> ShapImpo
     norm = ROOM * float(np.sqrt(((sizes - offset) ** 2).sum(axis=1)).max())
     most = model.width * math.sqrt(seen.shape[1]) + float(np.linalg.norm(offset))
     clip = min(max(norm, 1e-6 * model.width), most)
-    return ShapImportanceSummand(model, reference.schema.names, background, offset, clip)
+    squares = np.square(sizes - offset).mean(axis=0)
+    return ShapImportanceSummand(model, reference.schema.names, background, offset, clip, squares)
 
 
 # --- dependence ------------------------------------------------------------------------------------------------------
@@ -275,7 +279,9 @@ class ColumnCells:
         axis = Axis((name,), intervals.axis.columns, middles[:, None])
         inside = of_bin >= 0
         counts = n_rows * np.bincount(of_bin[inside], reference.shares(name)[inside], minlength=len(axis)).astype(np.float64)
-        return cls(axis, intervals.bins, of_bin, counts, n_rows * np.sqrt(histogram.variance_of(of_bin)))
+        chosen = np.sqrt(sampling_variance(reference.histogram(name).sampling_rate, counts, 1.0))
+        noise = np.hypot(n_rows * np.sqrt(histogram.variance_of(of_bin)), chosen)
+        return cls(axis, intervals.bins, of_bin, counts, noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +299,12 @@ class ShapDependenceSummand:
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
         """One per column."""
-        return tuple(map(BlockSpec, map(len, self.cells), self.clips))
+        shares = [np.maximum(cells.counts, 1.0) / np.maximum(cells.counts, 1.0).sum() for cells in self.cells]
+        squares = [MEMORY**2 * share * spread**2 for share, spread in zip(shares, self.spreads, strict=True)]
+        return tuple(
+            BlockSpec(len(square), clip, 1.0, tuple(square.tolist()))
+            for square, clip in zip(squares, self.clips, strict=True)
+        )
 
     def contributions(self, block: Block) -> Floats:
         """For each column one number per row, at the position of the row's cell."""

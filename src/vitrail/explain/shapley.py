@@ -37,7 +37,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -51,12 +51,13 @@ from ..results import Attribution
 from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Schema
 from ..solve.coalitions import Chains, point_key, ranks_of
+from ..solve.sampling import sampling_notes
 from ..solve.shapley.on_rows import check_players, player_numbers, players_of
 from ..solve.shapley.reasons import shown_points
 from ..solve.shapley.released import Scales, choose_clip, clip_edges, reconcile
-from ..vault import Block, PrivateData
-from .joint_sum import sum_question
+from ..vault import Block, BoundedSum, PrivateData
 from .recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, cost_of, points_identity, sigma_of
+from .sampled import checked_rate
 
 VERSION = 3
 CLIP_SHARE = 0.1
@@ -86,8 +87,8 @@ class Shapley(LocalExplainer[Attribution]):
         proportional to it. The width of the model's range if not given. ``"auto"`` spends a tenth of the price (in mu
         squared) on a histogram of norms, and clips where bands are narrowest. What the clip takes is in the bands.
     sampling_rate : float
-        Use each row with this probability: 1/rate times fewer model calls and 1/rate times more noise, for slow models. The
-        choice of the sample is in the bands.
+        Look at each row with this probability: 1/rate times fewer model calls and 1/rate times more noise, for slow models
+        and many rows. The choice of the sample is in the bands.
     n_permutations : int
         Orders in which columns are exchanged, per row. Model calls grow with it; the second is the reverse of the first,
         and makes vectors shorter where columns act together, so that a smaller clip will do.
@@ -125,7 +126,7 @@ class Shapley(LocalExplainer[Attribution]):
     def __post_init__(self) -> None:
         self.check_inputs(self.model)
         self.clip = self._clip = _checked_clip(self.clip, self.model)
-        self.sampling_rate = _checks.fraction("sampling_rate", self.sampling_rate)
+        self.sampling_rate = checked_rate(self.sampling_rate)
         self.n_permutations = _checks.whole("n_permutations", self.n_permutations, most=MOST_PERMUTATIONS)
         self.seed = _checks.whole("seed", self.seed, least=0, most=2**63 - 1)
         self.model.check(self.data.feature_schema)
@@ -148,29 +149,31 @@ class Shapley(LocalExplainer[Attribution]):
         facts = {"model": model, "points": points_identity(raw), "groups": groups, **self.options_but()}
         identity = None if model is None else {"kind": "shapley", "version": VERSION, **facts}
         recipe, few = (partial(self._recipe, raw[:n], outputs[:n]) for n in (len(raw), REHEARSED_POINTS))
-        return Conversation(self.data, recipe, label, identity, (self.model,), rehearsal=few)
+        more: Any = {"rehearsal": few, "sampling_rate": self.sampling_rate}
+        return Conversation(self.data, recipe, label, identity, (self.model,), **more)
 
     def _recipe(self, raw: Floats, outputs: Floats, terms: Terms) -> Recipe[Attribution]:
-        names, width = tuple(self._players), self.model.width
+        names, width, sampling = tuple(self._players), self.model.width, terms.sampling_rate
         vectors = RowVectors(terms.schema, terms.target, self._chains, raw, outputs, self.n_permutations, self.seed)
         releases: list[Release] = []
         if self._clip == "auto":
             edges = clip_edges(width, len(names))
             enough = math.sqrt(len(edges)) / (TAIL_ACCURACY * terms.scaled(CLIP_SHARE).mu_of_a_row * terms.n_rows_public)
-            fn, rate = partial(vectors.norm_shares, edges), min(self.sampling_rate, enough)
-            question = sum_question(fn, len(edges), 1.0, rate, replace_bound=math.nextafter(math.sqrt(2), 2))
+            fn, rate = partial(vectors.norm_shares, edges), sampling * min(1.0, enough)
+            bounds: Any = {"rate": rate} if rate < 1 else {"replace_bound": math.nextafter(math.sqrt(2), 2)}
+            question = BoundedSum(fn, len(edges), 1.0, **bounds)
             releases.append((yield Ask(question, CLIP_SHARE, "norms of Shapley values")))
-            unit = Scales(len(raw), len(names), 1.0, width, self.sampling_rate < 1).l2_bound / self.sampling_rate
+            unit = Scales(len(raw), len(names), 1.0, width, sampling < 1).l2_bound
             noise = TWO_SIDED_95 * unit * terms.noise_of_mean(1 - CLIP_SHARE)
             clip = choose_clip(releases[0].value, edges, terms.n_rows_public, sigma_of(releases[0]), noise)
         else:
             clip = self._clip
-        scales = Scales(len(raw), len(names), clip, width, sampled=self.sampling_rate < 1)
-        question = sum_question(partial(vectors.clipped, scales), scales.size, scales.l2_bound, self.sampling_rate)
+        scales = Scales(len(raw), len(names), clip, width, sampled=sampling < 1)
+        question = BoundedSum(partial(vectors.clipped, scales), scales.size, scales.l2_bound)
         sums = yield Ask(question, 1 - CLIP_SHARE if releases else 1.0)
         releases.append(sums)
-        middle, rate = self.model.lo + width / 2, self.sampling_rate
-        solved = reconcile(sums.value, sigma_of(sums), terms.n_rows_public, scales, middle, outputs, rate)
+        middle = self.model.lo + width / 2
+        solved = reconcile(sums.value, sigma_of(sums), terms.n_rows_public, scales, middle, outputs, sampling)
         return Attribution(
             values=solved.values,
             base_values=np.full(len(raw), solved.base),
@@ -183,7 +186,7 @@ class Shapley(LocalExplainer[Attribution]):
             band_claim=claim_of("shapley"),
             lower=solved.values - solved.half_widths,
             upper=solved.values + solved.half_widths,
-            notes=solved.notes(clip, sampled=self.sampling_rate < 1),
+            notes=(*solved.notes(clip, sampled=sampling < 1), *sampling_notes(sampling)),
             rows_counted=solved.rows_counted,
         )
 
@@ -211,8 +214,10 @@ class RowVectors:
     point_outputs: Floats
     n_permutations: int
     seed: int
-    _probed: dict[int, dict[bytes, Floats | None]] = field(default_factory=dict)
-    """For each block size the vault's public probe rows, and their vectors once they were computed."""
+    _probe_rows: dict[int, frozenset[bytes]] = field(default_factory=dict)
+    """For each block size the vault's public probe rows."""
+    _known: dict[bytes, Floats] = field(default_factory=dict)
+    """Vectors of such rows, by row *and* output: the vault answers a probe with outputs that are another row's."""
 
     def __call__(self, block: Block) -> tuple[Floats, Floats]:
         """(v of shape (rows, Q, n), f(x) of shape (rows,)) of a block.
@@ -223,20 +228,20 @@ class RowVectors:
         """
         values = np.ascontiguousarray(block.values)
         outputs = block.predictions(self.chains.model)
-        if (probed := self._probed.get(len(values))) is None:
-            probed = self._probed.setdefault(len(values), self._probe_rows(len(values)))
-        if not all(row.tobytes() in probed for row in values):
+        if (probe := self._probe_rows.get(len(values))) is None:
+            probe = self._probe_rows.setdefault(len(values), self._public(len(values)))
+        if not all(row.tobytes() in probe for row in values):
             return self.of(values, outputs), outputs
-        rows = [row.tobytes() for row in values]
-        if any(probed[row] is None for row in rows):
-            probed.update(zip(rows, self.of(values, outputs), strict=True))
-        return np.array([probed[row] for row in rows]), outputs
+        keys = [row.tobytes() + output.tobytes() for row, output in zip(values, outputs, strict=True)]
+        if not all(key in self._known for key in keys):
+            self._known.update(zip(keys, self.of(values, outputs), strict=True))
+        return np.array([self._known[key] for key in keys]), outputs
 
-    def _probe_rows(self, block_rows: int) -> dict[bytes, Floats | None]:
+    def _public(self, block_rows: int) -> frozenset[bytes]:
         probe = self.schema.probe_rows(max(block_rows, FEWEST_PROBE_ROWS))
         if self.target is not None:
             probe = np.delete(probe, self.schema.column_index(self.target), axis=1)
-        return dict.fromkeys(row.tobytes() for row in np.ascontiguousarray(probe))
+        return frozenset(row.tobytes() for row in np.ascontiguousarray(probe))
 
     def of(self, values: Floats, outputs: Floats) -> Floats:
         """(rows, Q, n) of any rows and their outputs."""

@@ -86,6 +86,11 @@ def write_page(
         Whom the form shows first; nobody, the middle of the private rows, if not given.
     """
     where = Path(output)
+    if "rows" in pane.parts and pane.private_rows.sampling_rate < 1:
+        raise InvalidInput(
+            "this pane is of a sample of the rows, and what that adds to bands is not worked out in browsers; release it "
+            "without sampling_rate, or write pages with pane.explain(person).to_html(...)"
+        )
     asked = checked_model(pane, model)
     _check_permission(pane, trained_on, publish_model=publish_model)
     _check_output(where)

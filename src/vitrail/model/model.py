@@ -226,7 +226,7 @@ class Model:
 
     def predict_points(self, schema: Schema, raw: FloatArray, *, batch: int | None = None) -> FloatArray:
         """Outputs for public points, ``batch`` rows at a time; many where rows are short: forests are faster then."""
-        batch = batch or max(256, min(4096, 2**22 // schema.n_columns), min(32_768, 2**20 // schema.n_columns))
+        batch = batch or points_at_once(schema)
         starts = np.arange(0, len(raw), batch)
         return np.concatenate([np.empty(0), *(self.predict(schema, raw[start : start + batch]) for start in starts)])
 
@@ -413,6 +413,11 @@ class Model:
                 f"{self.name} returns shape {array.shape} for {n_rows} rows; it must be ({n_rows},) or ({n_rows}, outputs)"
             )
         return np.ascontiguousarray(array)
+
+
+def points_at_once(schema: Schema) -> int:
+    """How many public points go into one call: many where rows are short."""
+    return max(256, min(4096, 2**22 // schema.n_columns), min(32_768, 2**20 // schema.n_columns))
 
 
 def _numbers(result: object, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

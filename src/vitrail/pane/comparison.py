@@ -258,7 +258,9 @@ def _histograms(old: Pane, new: Pane, common: list[str], notes: list[str]) -> It
 
 def _counted(pane: Pane, histograms: Marginals, name: str) -> Counted:
     rows = max(histograms.rows_counted.denominator, 1.0)
-    return Counted(histograms.counts[name], histograms.sigma, rows, rows_per_person_of(pane.guarantee.neighbours))
+    # Of a sample at rate q a row stands for 1/q: a person's r rows vary as r/q rows would.
+    together = rows_per_person_of(pane.guarantee.neighbours) / histograms.sampling_rate
+    return Counted(histograms.counts[name], histograms.sigma, rows, together)
 
 
 def _curves(old: Pane, new: Pane, common: list[str], notes: list[str]) -> Iterator[Found]:

@@ -47,6 +47,7 @@ from ..explain.linear.local_linear import LocalLinear
 from ..explain.mean_reasons import mean_reasons_recipe
 from ..explain.private_rows import MOST_COLUMNS, PrivateRowsExplainer
 from ..explain.recipe import Conversation, Given, GlobalExplainer, Recipe, Terms, scaled
+from ..explain.sampled import all_rows, checked_rate
 from ..ledger import Statement
 from ..ledger.statement import asked_text
 from ..model import Model
@@ -80,6 +81,8 @@ DEFAULT = (*ON_ROWS, *CURVES)
 """What ``parts="all"`` buys: counterfactuals need private rows and the model, nothing more."""
 WITHOUT_ROWS = (*CURVES, "counterfactual")
 """What it buys where private rows are impossible."""
+OF_ALL_ROWS = ("local", "counterfactual")
+"""Parts that a sample of the rows cannot give: nothing released tells what it would add."""
 ROW_BINS = 100
 ROWS_ENOUGH = 1_000.0
 """Value of n_rows_public * mu of their share at which private rows give reasons nearly as well as real ones."""
@@ -100,7 +103,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
     Parameters
     ----------
-    data, model, parts, weights, threshold, loss, loss_bound, embed_model, key, version, expires, page
+    data, model, parts, weights, threshold, loss, loss_bound, embed_model, sampling_rate, key, version, expires, page
         As for :func:`release`.
 
     Examples
@@ -123,6 +126,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
     loss: str = "squared"
     loss_bound: float | None = None
     embed_model: bool = False
+    sampling_rate: float = 1.0
     key: str | None = None
     version: str = lifetime.DEFAULT_VERSION
     expires: str | date | None = None
@@ -148,6 +152,10 @@ class PaneExplainer(GlobalExplainer[Pane]):
         wanted = ["rows"] if everything and not self._models else parts
         self._asked = None if everything and self._models else _checked_parts(wanted, data, self._models)
         self._weights = _checked_weights(self.weights, self._asked)
+        self.sampling_rate = checked_rate(self.sampling_rate)
+        if unknown := [part for part in self._asked or () if part in OF_ALL_ROWS and self.sampling_rate < 1]:
+            why = "what a sample adds to it is not released; leave the part out: private rows explain, and are sought on"
+            all_rows(self.sampling_rate, f"the part {unknown[0]!r}", why)
         if self.embed_model and not self._models:
             raise InvalidInput("embed_model is True, and there is no model; give one, or leave embed_model out")
         if self.threshold is not None and not self._models:
@@ -189,7 +197,9 @@ class PaneExplainer(GlobalExplainer[Pane]):
         columns = self.data.feature_schema.n_columns
         if columns > MOST_EXPLAINED:
             return self._when_wide
-        return DEFAULT if enough and columns >= 2 else WITHOUT_ROWS
+        if enough and columns >= 2:
+            return DEFAULT
+        return WITHOUT_ROWS if self.sampling_rate == 1 else CURVES
 
     @property
     def _when_wide(self) -> tuple[str, ...]:
@@ -198,8 +208,8 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
     @property
     def _rows_for_noise(self) -> float:
-        """The declared rows, over how many times larger noise is where a person has several."""
-        return self.data.n_rows_public / self.data.rows_per_person
+        """The declared rows, over how many times larger noise is where a person has several, or a sample is looked at."""
+        return self.data.n_rows_public * self.sampling_rate / self.data.rows_per_person
 
     def _rows_share(self, parts: Sequence[str], mu: float) -> float:
         """Of rows and reasons: by weight, or as much more as they need where rows are few and the price is low."""
@@ -222,7 +232,8 @@ class PaneExplainer(GlobalExplainer[Pane]):
         identity |= {"parts": None if self._asked is None else list(self._asked), "weights": dict(self._weights)}
         identity["loss"] = [str(self.loss), self.loss_bound]
         label = f"a pane of {' and '.join(model.name for model in self._models) or 'private rows'}"
-        return Conversation(self.data, self._recipe, label, None if None in models else identity, self._models)
+        given = self.data, self._recipe, label, None if None in models else identity, self._models
+        return Conversation(*given, sampling_rate=self.sampling_rate)
 
     def _recipe(self, terms: Terms) -> Recipe[Pane]:
         shares, each = self.shares(terms.mu), 1 / max(1, len(self._models))
@@ -352,6 +363,7 @@ class PaneOptions(TypedDict, total=False):
     loss: str
     loss_bound: float | None
     embed_model: bool
+    sampling_rate: float
     key: str | None
     version: str
     expires: str | date | None
@@ -388,6 +400,10 @@ def release(
         Of permutation importance; see :class:`PermutationImportance`.
     embed_model : bool
         Write the model into the file. For ONNX models only, which can be read without running code.
+    sampling_rate : float
+        Below 1, every question looks at each row with this probability: a pane of very many rows in less time, at the same
+        price, with more noise. What the choice of the rows adds is in all bands. Not for ``"local"`` and
+        ``"counterfactual"``, whose bands could not know it; counterfactuals are sought on private rows.
     key : str, optional
         A name for a model that is a bare function, so that releasing again replays the stored releases.
     version : str

@@ -31,6 +31,8 @@ INLINE = 256
 LEVELS = "levels"
 """Marks a tuple of floats where an array could stand as well."""
 MOST_DIGITS = 100
+UNSAID = MappingProxyType({"unsaid": True})
+"""Metadata of a field that came later: left out of a file where it has its default, as older readers know it."""
 _PLAIN = (str, int, float, bool, NoneType)
 _COSTS = ("pico_mu_squared", "pico_epsilon", "quecto_delta")
 T = TypeVar("T")
@@ -86,6 +88,11 @@ def _stored_fields(kind: Any) -> Mapping[str, Any]:
     return MappingProxyType({own.name: _unaliased(hints[own.name]) for own in fields(kind) if own.compare})
 
 
+def unsaid_fields(kind: Any) -> Mapping[str, Any]:
+    """The defaults of fields that are not written where they have them."""
+    return {own.name: own.default for own in fields(kind) if own.metadata.get("unsaid")}
+
+
 def _unaliased(kind: Any) -> Any:
     """A type without names for types: ``NDArray`` is one for NumPy, from 2.5 and Python 3.12 on."""
     origin, args = get_origin(kind), get_args(kind)
@@ -130,8 +137,9 @@ def _write(kind: Any, value: Any, members: Members, name: str) -> JsonValue:
     if _is_own(kind):
         written: JsonValue = value.to_json()
     elif is_dataclass(kind):
-        types = stored_fields(kind)
-        written = {own: _write(types[own], getattr(value, own), members, _join(name, own)) for own in types}
+        types, unsaid = stored_fields(kind), unsaid_fields(kind)
+        said = (own for own in types if own not in unsaid or getattr(value, own) != unsaid[own])
+        written = {own: _write(types[own], getattr(value, own), members, _join(name, own)) for own in said}
     elif isinstance(value, Enum):
         written = value.value
     else:  # what NumPy calls a number becomes a plain one
@@ -186,7 +194,7 @@ def _read(kind: Any, value: JsonValue, members: Members, name: str) -> Any:
         return _read_own(kind, value, name)
     if is_dataclass(kind):
         types = stored_fields(kind)
-        record = _record(value, name, types)
+        record = _record({**unsaid_fields(kind), **value} if isinstance(value, dict) else value, name, types)
         make: Any = kind
         made = make(**{own: _read(type_, record[own], members, _join(name, own)) for own, type_ in types.items()})
         if hasattr(made, "check_read"):

@@ -1,6 +1,7 @@
 """What :func:`vitrail.marginals` returns: noisy counts and what follows from them. No rows, no vault, no ledger.
 
-Every count carries independent Gaussian noise of standard deviation sigma. What is computed here is post-processing:
+Every count carries independent Gaussian noise of standard deviation sigma; where only a sample of the rows was looked at,
+its choice adds to that (``solve.sampling``). What is computed here is post-processing:
 
 - *rows_counted*: the bins of each column add up to the number of rows that count (``RowCount.of_partitions``).
 - *shares*: the point of the simplex {s >= 0, sum s = 1} nearest to counts/total (``RowCount.denominator``). For equal
@@ -31,9 +32,11 @@ from ..accounting.releases import Release
 from ..errors import InvalidInput, SchemaError
 from ..schema import Schema
 from ..schema.bins import Bins, wide_edges
+from ..solve.sampling import cell_stds, rate_of, sampling_notes, sampling_variance
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result, show
 from .checks import Floats, checked_names, frozen_numbers
+from .codec import UNSAID
 from .missing_rows import missing_sentences
 from .row_count import RowCount
 from .verdict import Judgement, Verdict, judge_sizes, root_mean_square, sentences
@@ -59,6 +62,8 @@ class Marginals(Result, stored_as="marginals/1"):
         What was charged for all of it.
     guarantee : Guarantee
         The promise for all of it.
+    sampling_rate : float
+        With which probability each row was looked at; what the choice of the rows adds is in the bands.
     release : Release or None
         What the vault handed out; None where the marginals were read from a file.
 
@@ -82,6 +87,7 @@ class Marginals(Result, stored_as="marginals/1"):
     n_rows_public: int
     cost: Cost
     guarantee: Guarantee
+    sampling_rate: float = field(default=1.0, metadata=UNSAID)
     release: Release | None = field(default=None, repr=False, compare=False)
     band_claim: ClassVar[BandClaim] = BandClaim.NOISE_LAW_95
 
@@ -90,6 +96,7 @@ class Marginals(Result, stored_as="marginals/1"):
         columns = checked_names((cut.name for cut in self.bins), "bins")
         if not columns or set(columns) != set(self.counts) or not (0 <= self.sigma < np.inf and self.n_rows_public >= 0):
             raise InvalidInput("marginals need counts of exactly the columns that have bins, a noise scale and a row count")
+        _checks.fraction("sampling_rate", self.sampling_rate)
         counts = {cut.name: frozen_numbers(self.counts[cut.name], (len(cut),), "counts") for cut in self.bins}
         self._fix(counts=MappingProxyType(counts))
 
@@ -99,7 +106,8 @@ class Marginals(Result, stored_as="marginals/1"):
         assert release.sigma is not None
         ends = np.cumsum([len(cut) for cut in bins])
         counts = {cut.name: part for cut, part in zip(bins, np.split(release.value, ends[:-1]), strict=True)}
-        return cls(release.dataset, bins, counts, release.sigma, n_rows_public, release.cost, release.guarantee, release)
+        given = release.dataset, bins, counts, release.sigma, n_rows_public, release.cost, release.guarantee
+        return cls(*given, rate_of(release), release)
 
     def __repr__(self) -> str:
         return f"Marginals({self.dataset!r}, {len(self.bins)} columns, sigma={self.sigma:.4g}, {self.guarantee.brief})"
@@ -141,25 +149,41 @@ class Marginals(Result, stored_as="marginals/1"):
         return replace(self, bins=tuple(bins), counts=counts, sigma=self.sigma * math.sqrt(joined))
 
     @property
+    def stds(self) -> Mapping[str, Floats]:
+        """Standard deviation of every count: ``sigma``, and more where only a sample of the rows was looked at."""
+        return MappingProxyType(
+            {name: cell_stds(self.sampling_rate, each, self.sigma) for name, each in self.counts.items()}
+        )
+
+    @property
     def half_width(self) -> float:
-        """Half the width of a count's noise band."""
-        return TWO_SIDED_95 * self.sigma
+        """Half the width of a count's noise band; of a sample of the rows, the root mean square of all counts'."""
+        return TWO_SIDED_95 * self._spread(np.concatenate(list(self.stds.values())))
+
+    def _spread(self, stds: Floats) -> float:
+        return self.sigma if self.sampling_rate == 1 else root_mean_square(stds)
 
     @property
     def lower(self) -> Mapping[str, Floats]:
         """Lower ends of the counts' noise bands, each on its own."""
-        return MappingProxyType({name: counts - self.half_width for name, counts in self.counts.items()})
+        return MappingProxyType({name: each - TWO_SIDED_95 * self.stds[name] for name, each in self.counts.items()})
 
     @property
     def upper(self) -> Mapping[str, Floats]:
         """Upper ends of the counts' noise bands, each on its own."""
-        return MappingProxyType({name: counts + self.half_width for name, counts in self.counts.items()})
+        return MappingProxyType({name: each + TWO_SIDED_95 * self.stds[name] for name, each in self.counts.items()})
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """That only a sample of the rows was looked at, where that is so."""
+        return sampling_notes(self.sampling_rate)
 
     # --- too little to tell ------------------------------------------------------------------------------------------
 
     def _judge(self) -> Judgement:
         """Each column's counts against their noise: measured from 0, so that an even column well known is clear."""
-        return judge_sizes([root_mean_square(self.counts[name]) for name in self.columns], [self.sigma] * len(self.columns))
+        sizes = [root_mean_square(self.counts[name]) for name in self.columns]
+        return judge_sizes(sizes, [self._spread(self.stds[name]) for name in self.columns])
 
     @property
     def verdicts(self) -> Mapping[str, Verdict]:
@@ -176,7 +200,8 @@ class Marginals(Result, stored_as="marginals/1"):
     @cached_property
     def rows_counted(self) -> RowCount:
         """How many rows count, from all columns together, against the declared number."""
-        return RowCount.of_partitions([self.counts[cut.name] for cut in self.bins], self.sigma, self.n_rows_public)
+        counts = [self.counts[cut.name] for cut in self.bins]
+        return RowCount.of_partitions(counts, self.sigma, self.n_rows_public, self.sampling_rate)
 
     @property
     def total(self) -> float:
@@ -241,7 +266,9 @@ class Marginals(Result, stored_as="marginals/1"):
     def mean_sigma(self, name: str) -> float:
         """Standard deviation of the noise on ``mean(name)``, to first order. That of binning is not in it."""
         middles, shares, mass = self._of_numbers(name)
-        return float(self.sigma * np.linalg.norm(middles - middles @ shares) / mass)
+        apart = middles - middles @ shares
+        noise = float(self.sigma * np.linalg.norm(apart) / mass)
+        return math.hypot(noise, math.sqrt(sampling_variance(self.sampling_rate, shares @ apart**2, mass)))
 
     def quantile(self, name: str, q: float) -> float:
         """The estimated value below which a share ``q`` of a numeric column lies, rows at a code left out.

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +19,29 @@ from .._types import Figure
 from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..schema import Column, Numeric, Schema
+from ..schema import Numeric, Schema
 from ..schema.bins import Bins, values_in
-from ..solve.rows.histograms import blocks_of, shares_of_columns
+from ..solve.rows.histograms import shares_of_columns
 from ..solve.rows.left_out import hidden_squares, left_out_squares, weights_of
 from ..solve.rows.network import MOST_SURVEYED, Link, Network, even_numbers, fit_network
-from ..solve.rows.replicates import errors_of, inside_bins, replicate_weights, table_squares, unsmoothed_ratios
-from ..solve.rows.tables import agreed_table, group_shares
+from ..solve.rows.replicates import (
+    errors_of,
+    inside_bins,
+    replicate_weights,
+    sampled_share,
+    table_squares,
+    unsmoothed_ratios,
+)
+from ..solve.rows.tables import agreed_table, contrast_sigma, group_shares
+from ..solve.sampling import cell_stds, sampling_notes
 from .arrow_rows import arrow_table, write_table
 from .band_claim import TWO_SIDED_95
 from .base import Frame, Result, show
 from .checks import Floats, frozen_numbers
+from .codec import UNSAID
 from .marginals import Marginals
 from .row_count import RowCount
+from .rows_layout import checked_blocks, linked_pairs, members, number_of_groups, widened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,8 +54,6 @@ REPLICATES = 40
 """Sets of tables drawn again, for bands."""
 FEW_REPLICATES = 8
 """The same where a size is enough."""
-WIDTH_AT_BOUND = 1e-6
-"""Of a bin that holds one value, in histograms, as a share of the range."""
 MOST_CELLS = 10**6
 """Of the joint distribution of a column and its parents, in a file; ours have at most 160 000."""
 
@@ -89,6 +97,8 @@ class PrivateRows(Result, stored_as="private-rows/4"):
         What was charged for all of it.
     guarantee : Guarantee
         The promise for all of it, and for everything sampled from it.
+    sampling_rate : float
+        With which probability each private row was looked at, anew for every question; errors hold what that adds.
 
     Examples
     --------
@@ -121,9 +131,11 @@ class PrivateRows(Result, stored_as="private-rows/4"):
     factors: Mapping[tuple[int, int], Floats] = field(repr=False)
     cost: Cost
     guarantee: Guarantee
+    sampling_rate: float = field(default=1.0, metadata=UNSAID)
 
     def __post_init__(self) -> None:
         self._check_fields("private rows")
+        _checks.fraction("sampling_rate", self.sampling_rate)
         names = self.schema.names
         if tuple(cut.name for cut in self.bins) != names or not (
             len(names) == len(self.counts) == len(self.block_counts) == len(self.groups)
@@ -132,9 +144,9 @@ class PrivateRows(Result, stored_as="private-rows/4"):
         if self.target is not None:
             self.schema.column_index(self.target)
         counts = tuple(frozen_numbers(c, (len(cut),), "counts") for c, cut in zip(self.counts, self.bins, strict=True))
-        blocks = tuple(map(_checked_blocks, self.block_counts, self.bins))
-        sizes = [_number_of_groups(group, cut) for group, cut in zip(self.groups, self.bins, strict=True)]
-        needed = _linked_pairs(self.links, len(names))
+        blocks = tuple(map(checked_blocks, self.block_counts, self.bins))
+        sizes = [number_of_groups(group, cut) for group, cut in zip(self.groups, self.bins, strict=True)]
+        needed = linked_pairs(self.links, len(names))
         if set(self.noisy_tables) != needed:
             raise InvalidInput("the tables of private rows must be those of the linked columns")
         tables = {
@@ -149,7 +161,7 @@ class PrivateRows(Result, stored_as="private-rows/4"):
         """Of pairs of columns, over coarse groups."""
         if len(self.coarse_groups) != (len(self.bins) if self.coarse_sigma > 0 else 0):
             raise InvalidInput("coarse groups of private rows must be of exactly the columns of their schema, or none")
-        sizes = [_number_of_groups(group, cut) for group, cut in zip(self.coarse_groups, self.bins, strict=False)]
+        sizes = [number_of_groups(group, cut) for group, cut in zip(self.coarse_groups, self.bins, strict=False)]
         if not all(0 <= i < j < len(sizes) for i, j in self.factors):
             raise InvalidInput("factors of private rows must be of pairs of their columns")
         return {(i, j): frozen_numbers(f, (sizes[i], sizes[j]), "factors") for (i, j), f in sorted(self.factors.items())}
@@ -190,7 +202,12 @@ class PrivateRows(Result, stored_as="private-rows/4"):
     def rows_counted(self) -> RowCount:
         """How many rows count, from all columns and blocks together, against the declared number."""
         counted = [*self.counts, *(blocks for blocks in self.block_counts if len(blocks))]
-        return RowCount.of_partitions(counted, self.counts_sigma, self.n_rows_public)
+        return RowCount.of_partitions(counted, self.counts_sigma, self.n_rows_public, self.sampling_rate)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """That only a sample of the rows was looked at, where that is so."""
+        return sampling_notes(self.sampling_rate)
 
     @property
     def total(self) -> float:
@@ -215,11 +232,11 @@ class PrivateRows(Result, stored_as="private-rows/4"):
 
     @cached_property
     def _network(self) -> Network:
-        total, sigma = self.total, self.tables_sigma
+        total = self.total
         shares = shares_of_columns(self.counts, self.block_counts, self.bins, self.counts_sigma, total)
         of_groups = group_shares(shares, self.groups)
         tables = {
-            (i, j): agreed_table(measured, sigma, of_groups[i], of_groups[j], total)
+            (i, j): agreed_table(measured, self._contrast_sigma(measured), of_groups[i], of_groups[j], total)
             for (i, j), measured in self.noisy_tables.items()
         }
         return fit_network(self.links, tables, of_groups, shares, self.groups)
@@ -308,20 +325,28 @@ class PrivateRows(Result, stored_as="private-rows/4"):
         vars(made)["_network"] = self._network  # it is known already, and takes its time
         return made
 
+    def _contrast_sigma(self, table: Floats) -> float:
+        """Of each contrast of a table: noise, and the choice of the rows."""
+        first, second = table.shape
+        return contrast_sigma(self.tables_sigma, self.sampling_rate, self.total, first + 1, second + 1)
+
     def noised_again(self, seed: int | None = None) -> PrivateRows:
-        """The same model from tables with a second helping of the same noise.
+        """The same model from tables with a second helping of the same noise, and of the choice of rows of a sample.
 
         How much an explanation moves is, to first order, how much the first helping moved it. The structure is kept.
         """
         generator = np.random.default_rng(seed)
 
-        def noised(values: Floats, sigma: float) -> Floats:
-            return values + generator.normal(0, sigma, values.shape)
+        def noised(values: Floats, sigma: float | Floats) -> Floats:
+            return np.asarray(values + generator.normal(0, sigma, values.shape))
 
-        tables = {pair: noised(table, self.tables_sigma) for pair, table in self.noisy_tables.items()}
-        counts = tuple(noised(column, self.counts_sigma) for column in self.counts)
-        blocks = tuple(noised(column, self.counts_sigma) for column in self.block_counts)
+        tables = {pair: noised(table, self._contrast_sigma(table)) for pair, table in self.noisy_tables.items()}
+        counts = tuple(noised(column, self._count_stds(column)) for column in self.counts)
+        blocks = tuple(noised(column, self._count_stds(column)) for column in self.block_counts)
         return replace(self, counts=counts, block_counts=blocks, noisy_tables=MappingProxyType(tables))
+
+    def _count_stds(self, counts: Floats) -> Floats:
+        return cell_stds(self.sampling_rate, counts, self.counts_sigma)
 
     def stored_weights(self, n_rows: int) -> Floats:
         """Of the first stored rows."""
@@ -350,6 +375,7 @@ class PrivateRows(Result, stored_as="private-rows/4"):
             tables_sigma=self.tables_sigma,
             replicates=replicates,
             seed=0,
+            rate=self.sampling_rate,
         )
 
     @cached_property
@@ -368,14 +394,16 @@ class PrivateRows(Result, stored_as="private-rows/4"):
             return np.asarray(self.standard_errors(per_row[None])[0] ** 2)
         weights = self._few_replicates[:, : len(per_row)]
         moved = (weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)) @ per_row - per_row.mean(axis=0)
-        return np.asarray((moved**2).mean(axis=0) + per_row.var(axis=0) / len(per_row))
+        chosen = 1 / len(per_row) + sampled_share(self.sampling_rate, self.total)
+        return np.asarray((moved**2).mean(axis=0) + per_row.var(axis=0) * chosen)
 
     def moves(self, per_row: Floats) -> Floats:
         """By how much noise may have moved means over the first stored rows of (rows, numbers): (moves, numbers).
 
         The sum over moves of their outer products is the covariance of what the release's noise did to these means, with
-        what smoothing took from each column; the choice of the rows is not in it. Of very many columns each number moves by
-        itself, by its standard error: weights that are products over all of them would rest on a handful of rows.
+        what smoothing took from each column, and of the choice of a sample of the private rows; that of these rows is not in
+        it. Of very many columns each number moves by itself, by its standard error: weights that are products over all of
+        them would rest on a handful of rows.
         """
         if len(self.bins) > MOST_SURVEYED:
             return np.diag(self.standard_errors(per_row[None])[0])
@@ -387,7 +415,11 @@ class PrivateRows(Result, stored_as="private-rows/4"):
             return np.asarray(shares @ per_row - mean)
 
         noise = moved(drawn[:, : len(per_row)]) / math.sqrt(len(drawn))  # so that the squares add up to their mean
-        return np.concatenate([noise, *(moved(ratio[None, indices[:, j]]) for j, ratio in enumerate(ratios))])
+        smoothing = [moved(ratio[None, indices[:, j]]) for j, ratio in enumerate(ratios)]
+        if self.sampling_rate == 1:
+            return np.concatenate([noise, *smoothing])
+        sampled = math.sqrt(sampled_share(self.sampling_rate, self.total) / len(per_row)) * (per_row - mean)
+        return np.concatenate([noise, *smoothing, sampled])
 
     def standard_errors(
         self, per_row: Floats, about: Sequence[Sequence[str]] | None = None, *, drawn: int | None = None
@@ -406,23 +438,27 @@ class PrivateRows(Result, stored_as="private-rows/4"):
         others = left_out_squares(per_row, self.stored_weights(n_rows))
         if self.coarse_groups:
             of_rows, known = self._coarse(self.sampled[:n_rows]), {*self.noisy_tables, *self.factors}
-            noise = self.coarse_sigma / self.total
+            sizes = [int(group.max()) + 1 for group in self.coarse_groups]
+            alike = sum(1 / size for size in sizes) / len(sizes)
+            noise = contrast_sigma(self.coarse_sigma, self.sampling_rate, self.total * alike**2, 1, 1) / self.total
             others = others + hidden_squares(per_row, of_rows, group_shares(fitted, self.coarse_groups), known, noise)
         given = self._indices[:n_rows], self.bins, fitted, self.counts, self.block_counts
-        owners = None if about is None else _members(self.columns, about)
-        errors = errors_of(per_row, *given, total=self.total, sigma=self.counts_sigma, owners=owners, drawn=drawn)
+        owners = None if about is None else members(self.columns, about)
+        noise_of: Any = {"total": self.total, "rate": self.sampling_rate}
+        errors = errors_of(per_row, *given, sigma=self.counts_sigma, owners=owners, drawn=drawn, **noise_of)
         tables = {pair: self._network.table(*pair) for pair in self.noisy_tables}
-        linked = table_squares(
-            per_row, self._indices[:n_rows], self.groups, tables, total=self.total, sigma=self.tables_sigma
-        )
+        linked = table_squares(per_row, self._indices[:n_rows], self.groups, tables, sigma=self.tables_sigma, **noise_of)
         errors = np.sqrt(errors**2 + linked + others + inside_bins(per_row, self.sampled[:n_rows], self.bins))
-        return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.total / 2 else errors
+        chosen = sampled_share(self.sampling_rate, self.total)
+        drowned = math.hypot(self.counts_sigma / self.total, math.sqrt(chosen)) >= 1 / 2
+        return np.maximum(errors, np.abs(per_row.mean(axis=1))) if drowned else errors
 
     # --- tables and pictures -----------------------------------------------------------------------------------------
 
     def frame(self) -> Frame:
         """The released counts, one line per bin, with noise bands and the share as sampled; ``sample`` gives rows."""
-        counts, half = np.concatenate(self.counts), TWO_SIDED_95 * self.counts_sigma
+        counts = np.concatenate(self.counts)
+        half = TWO_SIDED_95 * self._count_stds(counts)
         return {
             "column": np.repeat(np.array(self.columns), [len(cut) for cut in self.bins]),
             "bin": np.array(list(chain.from_iterable(cut.labels for cut in self.bins))),
@@ -442,56 +478,7 @@ class PrivateRows(Result, stored_as="private-rows/4"):
 
         Their cost and promise are those of the rows: who has them from a pane or a file has the rows as well.
         """
-        bins = tuple(_widened(each, self.schema[each.name]) for each in self.bins)
+        bins = tuple(widened(each, self.schema[each.name]) for each in self.bins)
         counts = MappingProxyType(dict(zip(self.columns, self.counts, strict=True)))
-        return Marginals(self.dataset, bins, counts, self.counts_sigma, self.n_rows_public, self.cost, self.guarantee)
-
-
-def _widened(bins: Bins, column: Column) -> Bins:
-    """The bins with edges that increase.
-
-    Examples
-    --------
-    >>> from vitrail.solve.rows.histograms import fine_bins
-    >>> column = Numeric(0, 10)
-    >>> [round(edge, 6) for edge in _widened(fine_bins("dose", column, 4), column).edges]
-    [0.0, 1e-05, 0.001, 5.0, 9.99999, 10.0]
-    """
-    if bins.edges is None or bins.integer or bins.n_intervals < 3 or not isinstance(column, Numeric):
-        return bins
-    low, high = float(column.low), float(column.high)
-    width = WIDTH_AT_BOUND * (high - low)
-    made = [low, low + width]
-    for edge in bins.edges[2:-2]:  # zero is a bin without width, too
-        made.append(max(made[-1] + width, min(high - width, edge)))
-    return replace(bins, edges=(*made, high - width, high))
-
-
-def _members(columns: Sequence[str], about: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
-    """Which columns (columns, numbers) each number is about."""
-    sets = [frozenset(names) for names in about]
-    return np.array([[name in names for names in sets] for name in columns])
-
-
-def _number_of_groups(group: Indices, bins: Bins) -> int:
-    numbers = np.unique(group)
-    if group.shape != (len(bins),) or not np.array_equal(numbers, np.arange(len(numbers))):
-        raise InvalidInput(f"the groups of column {bins.name!r} must be numbered from 0 without gaps, one for each bin")
-    return len(numbers)
-
-
-def _checked_blocks(counts: Floats, bins: Bins) -> Floats:
-    blocks = blocks_of(bins)
-    return frozen_numbers(counts, (0 if blocks is None else int(blocks[-1]) + 1,), "counts of blocks")
-
-
-def _linked_pairs(links: Sequence[Link], n_columns: int) -> set[tuple[int, int]]:
-    """The pairs of a child column and a parent; an error unless every parent was drawn together with the others before."""
-    drawn: list[set[int]] = []
-    for link in links:
-        if link.parents and not any(set(link.parents) <= clique for clique in drawn):
-            raise InvalidInput("a column of private rows hangs on others that do not hang together")
-        drawn.append({link.child, *link.parents})
-    if sorted(link.child for link in links) != list(range(n_columns)):
-        raise InvalidInput("the links of private rows do not name every column once")
-    return {(min(link.child, parent), max(link.child, parent)) for link in links for parent in link.parents}
+        given = self.dataset, bins, counts, self.counts_sigma, self.n_rows_public, self.cost, self.guarantee
+        return Marginals(*given, self.sampling_rate)

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._types import Floats
 from ..errors import InvalidInput
+from ..solve.sampling import cell_stds
 from .band_claim import TWO_SIDED_95, BandClaim
 
 CONTRADICTS = 4.0
@@ -32,7 +33,7 @@ class RowCount:
     counted : float
         As released.
     std : float
-        Standard deviation of its noise.
+        Standard deviation of its noise, and of the choice of the rows where only a sample was looked at.
     declared : int
         What the owner declared.
 
@@ -49,11 +50,12 @@ class RowCount:
     declared: int
 
     @classmethod
-    def of_partitions(cls, counts: Sequence[Floats], sigma: float, declared: int) -> RowCount:
+    def of_partitions(cls, counts: Sequence[Floats], sigma: float, declared: int, rate: float = 1.0) -> RowCount:
         """The best unbiased estimate from histograms of the same rows, each with noise ``sigma`` on every count.
 
         The k bins of one add up to the rows that count, with noise of variance k sigma^2. The sums are independent, so they
-        are weighed by 1/k, and the variance is sigma^2 over the sum of 1/k.
+        are weighed by 1/k, and the variance is sigma^2 over the sum of 1/k. Of a sample of the rows (``rate``) all of them
+        count the same rows, so that what the choice of these adds is in each sum, and in their mean.
 
         Examples
         --------
@@ -63,7 +65,8 @@ class RowCount:
         """
         weights = np.array([1 / len(column) for column in counts])
         totals = np.array([float(column.sum()) for column in counts])
-        return cls(float(weights @ totals / weights.sum()), sigma / math.sqrt(weights.sum()), declared)
+        counted, noise = float(weights @ totals / weights.sum()), sigma / math.sqrt(weights.sum())
+        return cls(counted, float(cell_stds(rate, counted, noise)), declared)
 
     def __post_init__(self) -> None:
         if not (self.std >= 0 and self.declared >= 0):

@@ -150,9 +150,9 @@ def level_bars(bins: Bins, counts: Floats) -> list[LevelBar]:
 
 def histogram_table(marginals: Marginals, name: str) -> Table:
     """The numbers of one column."""
-    half = f"± {TWO_SIDED_95 * marginals.sigma:,.0f}"
-    labels, counts = marginals.bins_of(name).labels, marginals.counts[name]
-    rows = tuple((label, f"{count:,.0f}", half) for label, count in zip(labels, counts, strict=True))
+    labels, halves = marginals.bins_of(name).labels, TWO_SIDED_95 * marginals.stds[name]
+    counted = zip(labels, marginals.counts[name], halves, strict=True)
+    rows = tuple((label, f"{count:,.0f}", f"± {half:,.0f}") for label, count, half in counted)
     return Table(("bin", "noisy count", BandClaim.NOISE_LAW_95.column), rows, numeric=(1, 2))
 
 

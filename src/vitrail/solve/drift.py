@@ -50,12 +50,12 @@ DRAWS, SEED = 4_000, 20_261_118
 
 
 class Counted(NamedTuple):
-    """A noisy histogram: counts (bins,), the noise on each, the rows behind it, and how many rows one person has at most."""
+    """A noisy histogram: counts (bins,), the noise on each, the rows behind it, and how many rows come or go together."""
 
     counts: Floats
     sigma: float
     n_rows: float
-    rows_per_person: int = 1
+    rows_per_person: float = 1
 
 
 class Drift(NamedTuple):

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Floats
+from ..accounting.releases import Release
 
 
 def sampling_variance(rate: float, mean_squares: ArrayLike, n_rows: float) -> Floats:
@@ -54,3 +55,44 @@ def count_variance(rate: float, n_rows: float) -> float:
     4000.0
     """
     return (1 - rate) / rate * max(n_rows, 0.0)
+
+
+def cell_stds(rate: float, counts: ArrayLike, sigma: float) -> Floats:
+    """Standard deviations of released counts of rows by cell: noise ``sigma``, and the choice of the sample.
+
+    A cell of c rows adds c (1 - q)/q to the variance. What is known of c is its noisy count, and a count that chance took
+    below the truth would make its own band too narrow: a standard deviation of the noise and two rows of the sample are
+    added to it. Of no row in the sample that makes a band up to 2.8/q, where the truth can be 3/q (the rule of three); where
+    c is large it is next to nothing. (The rows of a person, who adds shares of one, add less.)
+
+    Examples
+    --------
+    >>> (cell_stds(0.2, [1000.0, -30.0], 10.0) ** 2).round(6).tolist(), cell_stds(1.0, [1000.0, -30.0], 10.0).tolist()
+    ([4172.0, 100.0], [10.0, 10.0])
+    """
+    known, each = np.asarray(counts, dtype=np.float64), (1 - rate) / rate
+    return np.hypot(sigma, np.sqrt(each * np.maximum(known + sigma + 2 * each, 0.0)))
+
+
+def rate_of(release: Release) -> float:
+    """With which probability a row was in the sample that a release is of; 1 where all rows were."""
+    rate = release.question.get("rate")
+    return float(rate) if isinstance(rate, int | float) else 1.0
+
+
+def sampling_notes(rate: float) -> tuple[str, ...]:
+    """What a result says of the sample it is from: nothing where all rows were looked at.
+
+    Examples
+    --------
+    >>> sampling_notes(1.0)
+    ()
+    >>> sampling_notes(0.01)[0].split(":")[0]
+    'Looked at about 1 % of the rows, chosen by chance'
+    """
+    if rate == 1:
+        return ()
+    return (
+        f"Looked at about {100 * rate:.3g} % of the rows, chosen by chance: values are estimates for all rows, and bands "
+        "hold what the choice of the rows adds as well. It saved time and no privacy: the price is that of all rows.",
+    )

@@ -4,23 +4,24 @@ import numpy as np
 import pytest
 
 import vitrail as vt
-from vitrail.solve.curves.reference import fine_axis, reference_rows
+from vitrail.solve.curves.reference import Reference, fine_axis, reference_rows
 
 
 def test_a_row_is_not_asked_about_at_its_own_level():
     schema = vt.Schema({"c": vt.Categorical(["a", "b", "d"]), "x": vt.Numeric(0, 1)})
     raw = np.column_stack([[0, 1, 2, 2, 0], np.linspace(0, 1, 5)]).astype(float)
+    model = vt.Model(lambda x: (np.sin(3 * x[:, 1]) + x[:, 2] + x[:, 3] + 3) / 6, range=(0, 1))
     asked = []
 
-    def ask(altered):
-        asked.append(altered.shape)
-        return np.sin(3 * altered[..., 0]) + altered[..., 1]
+    def what_if(names, values):
+        asked.append(values.shape)
+        return Reference(schema, model, None).what_if(raw, names, values)
 
-    for name, ways in (("c", 2), ("x", 104)):
+    for name, shape in (("c", (5, 2, 1)), ("x", (104, 1))):
         axis = fine_axis(schema, name, None)
-        found = axis.curves(raw, ask(raw), ask)
-        np.testing.assert_array_equal(found, ask(axis.altered(raw)))
-        assert asked[-2] == (5, ways, 2)
+        found = axis.curves(raw, model.predict(schema, raw), what_if)
+        assert asked[-1] == shape
+        np.testing.assert_array_equal(found, what_if(axis.names, axis.values))
     assert not fine_axis(schema, "c", None).at(np.array([0, 1])).all_levels
 
 

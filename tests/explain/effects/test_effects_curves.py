@@ -11,6 +11,8 @@ from vitrail.solve.curves.dependence import plan_dependence
 from vitrail.solve.curves.kriging import Prior
 from vitrail.solve.curves.local_effects import cut_column, plan_effects
 from vitrail.solve.curves.reference import Reference, fine_axis, pair_axis, reference_rows
+from vitrail.vault.public_facts import PublicFacts
+from vitrail.vault.rows.block import Block
 
 SCHEMA = vt.Schema(
     {
@@ -155,21 +157,15 @@ def test_contributions_of_a_row_do_not_depend_on_others(kind):
         summand = EffectsSummand(MODEL, plan_effects(reference, SCHEMA.names, {}, 1e-4))
     raw = SCHEMA.read_points(ROWS)[:64]
 
-    class Rows:
-        def __init__(self, values):
-            self.values = values
+    facts = PublicFacts(SCHEMA, None, 64, "add-remove", 64)
 
-        def predictions(self, model):
-            return model.predict(SCHEMA, self.values)
+    def block_of(rows):
+        return Block(rows, facts, lambda model, values: model.predict(SCHEMA, values))
 
-        def outputs(self, model, altered):
-            rows, ways, columns = altered.shape
-            return model.predict(SCHEMA, altered.reshape(-1, columns)).reshape(rows, ways)
-
-    whole = summand.contributions(Rows(raw))
+    whole = summand.contributions(block_of(raw))
     alone = np.repeat(SCHEMA.filler(), 64, axis=0)
     alone[5] = raw[5]
-    np.testing.assert_array_equal(summand.contributions(Rows(alone))[5], whole[5])
+    np.testing.assert_array_equal(summand.contributions(block_of(alone))[5], whole[5])
     assert whole.shape[1] == sum(block.size for block in summand.blocks)
 
 

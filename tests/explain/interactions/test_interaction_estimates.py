@@ -1,6 +1,7 @@
 """H squared from noisy blocks: exact without noise, unbiased sums with it."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_means_of_blocks_are_differences_of_partial_dependence():
     raw = SCHEMA.read_points(ROWS)
     grids = {name: grid_of(SCHEMA, name, MARGINALS, 3) for name in ("a", "c")}
     outputs = MODEL.predict_points(SCHEMA, raw)
-    first, second, pair = blocks_of(raw, outputs, grids, [("a", "c")], REFERENCE.predict_altered)
+    first, second, pair = blocks_of(outputs, grids, [("a", "c")], partial(REFERENCE.what_if, raw))
 
     def dependence(**fixed):
         altered = raw.copy()

@@ -124,10 +124,10 @@ def synopsis_conversation(
 
 
 def rows_conversation(
-    data: PrivateData, problem: LocalProblem, kind: Rows, training: Training, weight: Weight | None
+    data: PrivateData, problem: LocalProblem, kind: Rows, training: Training, weight: Weight | None, sampling_rate: float
 ) -> Conversation[RowsExplainer]:
     """Private rows, on which every point is explained: their questions depend neither on the model nor on the weight."""
-    paid = PrivateRowsExplainer(data, columns=problem.schema.names).conversation()
+    paid = PrivateRowsExplainer(data, columns=problem.schema.names, sampling_rate=sampling_rate).conversation()
 
     def recipe(terms: Terms) -> Recipe[RowsExplainer]:
         rows = yield from paid.recipe(terms)
@@ -137,7 +137,7 @@ def rows_conversation(
 
     # Whoever has begun to buy these rows is not rehearsed again, whatever the model: so it is tried here.
     try_model(problem.model, problem.schema)
-    return Conversation(data, recipe, paid.label, paid.identity, (problem.model,))
+    return Conversation(data, recipe, paid.label, paid.identity, (problem.model,), sampling_rate=sampling_rate)
 
 
 def moments_recipe(problem: LocalProblem, cells: tuple[str, ...], terms: Terms) -> Recipe[Synopsis]:

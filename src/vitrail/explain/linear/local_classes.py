@@ -39,6 +39,7 @@ from ...solve.linear.statistics import LocalStatistics, scales_of
 from ...solve.linear.weights import Weight
 from ...vault import Block, PrivateData, ProductSum
 from ..recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, points_identity, sigma_of
+from ..sampled import all_rows
 from .descent import weighted
 from .local_linear import LocalLinear, check_size, explained
 from .options import Statistics
@@ -81,7 +82,7 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
         The classes: probabilities of one and the same model, such as ``[vt.Model(forest, output=k) for k in (0, 1, 2)]``.
     method : Statistics, optional
         As for ``LocalLinear``.
-    weight, view, key : optional
+    weight, view, sampling_rate, key : optional
         As for ``LocalLinear``.
 
     Examples
@@ -106,9 +107,11 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
     method: Statistics = field(default_factory=Statistics)
     weight: Weight | Callable[[Floats], Floats] | None = None
     view: View | None = None
+    sampling_rate: float = 1.0
     key: str | None = None
 
     def __post_init__(self) -> None:
+        all_rows(self.sampling_rate, "LocalClasses", "explain one class of a sample with LocalLinear(sampling_rate=)")
         self._alone = [
             LocalLinear(self.data, model, method=self.method, weight=self.weight, view=self.view, key=self.key)
             for model in _checked_models(self.models)

@@ -33,6 +33,7 @@ from ...accounting.releases import Release
 from ...errors import InvalidInput, SchemaError
 from ...model import Model
 from ...results import Attribution
+from ...results.band_claim import TWO_SIDED_95, BandClaim
 from ...results.synopsis import Synopsis
 from ...schema import Numeric, Schema, View
 from ...solve.linear.descent import Gradients, History, Past
@@ -41,8 +42,10 @@ from ...solve.linear.problem import Labels, LocalModels, LocalProblem, explanati
 from ...solve.linear.ridge import RIDGE, RidgeFit
 from ...solve.linear.statistics import LocalFit, LocalStatistics, Scales, scales_of
 from ...solve.linear.weights import Weight, custom, polynomial, stable
+from ...solve.sampling import rate_of, sampling_notes
 from ...vault import Block, GramSum, PrivateData
 from ..recipe import Ask, Conversation, Given, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity, sigma_of
+from ..sampled import all_rows, checked_rate
 from . import descent
 from .fitting import Fitting, checked_training, rows_conversation, synopsis_conversation, with_training
 from .options import Adaptive, Cells, Descent, FromHistory, Method, MethodName, Moments, Rows, Statistics
@@ -55,6 +58,8 @@ RIDGE_NOTE = (
     f"Bands are about weighted ridge regression (ridge {RIDGE:g} of the mean eigenvalue) on the same rows without noise. "
     "Sampling error is not in them, nor rows the vault clipped."
 )
+SAMPLED_NOTE = RIDGE_NOTE.partition(" Sampling")[0]
+NOT_TOLD = "what a sample adds to a local line depends on how far rows lie from it, which is not released there"
 BALL_NOTE = (
     "Bands are about the best slope no longer than 1, on the same rows without noise; what that bound takes from "
     "contributions is not in them, nor sampling error, nor rows the vault clipped."
@@ -97,6 +102,9 @@ class LocalLinear(LocalExplainer[Attribution]):
         superpixels, a :class:`~vitrail.BagOfWords`. For methods ``"statistics"`` and ``"descent"``.
     training_guarantee : (float, float), optional
         (epsilon, delta) under which the model was trained on these same rows: the promise then covers that too.
+    sampling_rate : float
+        Below 1, each row is looked at with this probability: sooner, noisier and no cheaper; bands hold what that adds. For
+        method ``"statistics"`` with an intercept, and for ``fit(kind="rows")``.
     key : str, optional
         A name for a model or weight that is a bare function, so that asking again replays the stored releases.
 
@@ -127,6 +135,7 @@ class LocalLinear(LocalExplainer[Attribution]):
     intercept: bool = True
     view: View | None = None
     training_guarantee: tuple[float, float] | None = None
+    sampling_rate: float = 1.0
     key: str | None = None
     problem: LocalProblem = field(init=False)
     """The public facts of the explanation: schema, model, weight, labels."""
@@ -147,6 +156,7 @@ class LocalLinear(LocalExplainer[Attribution]):
                 self.data.neighbours, unsaid, "leave it out: the promise is then about the explanation alone"
             )
         self._method = self._chosen_method(self.method)
+        self.sampling_rate = checked_rate(self.sampling_rate)
 
     def _chosen_method(self, method: str | Method) -> Method:
         if method == "auto":
@@ -187,6 +197,7 @@ class LocalLinear(LocalExplainer[Attribution]):
             If the account or the analyst's cap cannot pay for all of it. Nothing was charged; points of a stream
             (``"adaptive"``) that were explained before are kept.
         """
+        self._check_sampling()
         method = self._method
         if isinstance(method, Adaptive):
             price = question_mu(epsilon, mu, self.data.delta)
@@ -204,6 +215,7 @@ class LocalLinear(LocalExplainer[Attribution]):
 
     def conversation(self, points: object) -> Conversation[Attribution]:
         """What would be said to the vault about these points; whatever is wrong with them is an error."""
+        self._check_sampling()
         (raw, _), method = self.read_points(points), self._method
         facts: dict[str, JsonValue]
         recipe: PointsRecipe[Attribution]
@@ -235,7 +247,8 @@ class LocalLinear(LocalExplainer[Attribution]):
         def few(terms: Terms) -> Recipe[R]:
             return recipe(raw[:2], terms, descent.REHEARSED_STEPS)
 
-        return Conversation(self.data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
+        given = self.data, lambda terms: recipe(raw, terms, None), label, identity, models, few
+        return Conversation(*given, sampling_rate=self.sampling_rate)
 
     # --- a stream of points ------------------------------------------------------------------------------------------
 
@@ -297,7 +310,9 @@ class LocalLinear(LocalExplainer[Attribution]):
         chosen = kind if isinstance(kind, Moments | Cells | Rows) else KINDS[_checks.choice("kind", kind, ("auto", *KINDS))]
         if isinstance(chosen, Rows):
             weight = None if self.weight is None else problem.weight
-            return Fitting(partial(rows_conversation, self.data, problem, chosen, self._training, weight))
+            facts = self.data, problem, chosen, self._training, weight, self.sampling_rate
+            return Fitting(partial(rows_conversation, *facts))
+        all_rows(self.sampling_rate, "this fit", f"{NOT_TOLD}; fit(kind='rows') can know it")
         if isinstance(chosen, Moments) and self.weight is None:
             problem = replace(problem, weight=polynomial())
         return Fitting(partial(synopsis_conversation, self.data, problem, chosen, self._training, self.key))
@@ -340,6 +355,10 @@ class LocalLinear(LocalExplainer[Attribution]):
         return self.fitting(kind)(epsilon=epsilon, mu=mu)
 
     # --- checks ------------------------------------------------------------------------------------------------------
+
+    def _check_sampling(self) -> None:
+        if not (isinstance(self._method, Statistics) and self.intercept):
+            all_rows(self.sampling_rate, "this method", f"{NOT_TOLD}; only 'statistics' with an intercept has bands that do")
 
     def _promised(self, explanation: Attribution) -> Attribution:
         """The explanation, and the model's own promise where there is one."""
@@ -419,7 +438,7 @@ def statistics_recipe(
     release = yield Ask(statistics_question(problem, raw, scales), 1.0)
     gram, cross = release.parts["gram"], release.parts["cross"]
     statistics = LocalStatistics.of_sums(problem, raw, gram, cross, sigma_of(release), terms.n_rows_public, scales)
-    return explained(problem, raw, statistics, release, options)
+    return explained(problem, raw, statistics, release, options, n_rows=terms.n_rows_public)
 
 
 def explained(
@@ -429,15 +448,24 @@ def explained(
     release: Release,
     options: Statistics,
     shift: float = 0.0,
+    n_rows: int = 0,
 ) -> Attribution:
-    """The explanation that released statistics make; ``shift`` was taken off f before they were, and is added again."""
+    """The explanation that released statistics make; ``shift`` was taken off f before they were, and is added again.
+
+    ``n_rows``: what sums were divided by, where they are of a sample.
+    """
     fit, half_widths = (_by_ridge if problem.intercept else _in_ball)(statistics, options)
     slopes = statistics.features(fit.slopes)
     phi = np.concatenate((fit.intercepts[:, None] + shift, slopes), axis=1) if problem.intercept else slopes
     models = LocalModels(phi, None if fit.means is None else statistics.features(fit.means))
-    notes = ((RIDGE_NOTE if problem.intercept else BALL_NOTE),) if options.bands else ()
-    promise, cost = release.guarantee, release.cost
-    claim = problem.claim("local statistics" if problem.intercept else "local centred")
+    notes: tuple[str, ...] = ((RIDGE_NOTE if problem.intercept else BALL_NOTE),) if options.bands else ()
+    rate, claim = rate_of(release), problem.claim("local statistics" if problem.intercept else "local centred")
+    if rate < 1 and half_widths is not None:
+        assert isinstance(fit, RidgeFit)
+        largest = float(problem.weight(np.linspace(0.0, problem.largest_distance, 1001)).max())
+        half_widths = np.hypot(half_widths, TWO_SIDED_95 * statistics.sampling_stds(fit, rate, n_rows, largest))
+        notes, claim = (SAMPLED_NOTE,), BandClaim.NOT_CALIBRATED
+    promise, cost, notes = release.guarantee, release.cost, (*notes, *sampling_notes(rate))
     explanation = explanation_of(
         problem, raw, models, guarantee=promise, cost=cost, method="statistics", notes=notes, claim=claim
     )

@@ -46,12 +46,15 @@ class Receipt(NamedTuple):
     guarantee: Guarantee
     cost: Cost
     rows_counted: RowCount | None = None
+    notes: tuple[str, ...] = ()
+    """That all of it is from a sample of the rows, where that is so."""
     independent: bool = False
     """Whether private rows behind it are of so many columns that these were taken as independent of each other."""
 
     def said(self, notes: tuple[str, ...], claim: BandClaim) -> tuple[tuple[str, ...], BandClaim]:
-        """The notes of a result and what its bands claim."""
-        return ((*notes, INDEPENDENT), BandClaim.NOT_CALIBRATED) if self.independent else (notes, claim)
+        """The notes of a result and what its bands claim: nobody has measured those of samples, or of very many columns."""
+        more = (*self.notes, INDEPENDENT) if self.independent else self.notes
+        return (*notes, *more), BandClaim.NOT_CALIBRATED if more else claim
 
 
 def effects_of(

@@ -125,4 +125,4 @@ def _worth_keeping(places: Floats, curve: Floats, kept: Bools, enough: float, of
 
 
 def _curves(reference: Reference, axis: Axis, raw: Floats, values: Floats) -> Floats:
-    return reference.predict_altered(Axis(axis.names, axis.columns, values[:, None]).altered(raw))
+    return reference.what_if(raw, axis.names, values[:, None])

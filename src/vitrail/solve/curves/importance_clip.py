@@ -93,13 +93,15 @@ def _cut(differences: Floats, lengths: Floats, clip: float) -> Floats:
 class ClipPlan:
     """Sizes and clip; and for growing memories the share of rows that are clipped and what that takes off scores.
 
-    ``shares`` (memories,), ``losses`` (memories, columns) in units of the loss.
+    ``shares`` (memories,), ``losses`` (memories, columns) in units of the loss. ``squares`` (columns,): of what remembered
+    rows send, on average.
     """
 
     sizes: Floats
     clip: float
     shares: Floats
     losses: Floats
+    squares: Floats
 
     @classmethod
     def of(cls, differences: Floats, reaches: Floats, noise: float, largest: float, clip: float | None) -> ClipPlan:
@@ -130,7 +132,7 @@ class ClipPlan:
             lengths = np.sqrt((rows**2).sum(axis=1))
             shares.append(max(shares[-1], float((lengths > chosen).mean())))
             losses.append(_cut(rows, lengths, chosen) * sizes)
-        return cls(sizes, chosen, np.array(shares), np.array(losses))
+        return cls(sizes, chosen, np.array(shares), np.array(losses), np.square(usual / sizes).mean(axis=0))
 
     def lost(self, share: float, std: float) -> Floats:
         """How much the clip may have taken off every score, where a share of the rows was clipped.

@@ -33,6 +33,7 @@ import numpy as np
 from ..._types import Floats, Indices
 from ...schema import Categorical, Level
 from ...schema.bins import Bins
+from ..sampling import sampling_variance
 from .assemble import Drawn
 from .kriging import Measured, Posterior, Prior, left_open, measured_curves, most_likely_scale
 from .reference import Axis, Reference, released_bins, smoothed_marginal
@@ -223,7 +224,7 @@ def cut_column(
     schema, marginals, all_shares = reference.schema, reference.histogram(name), reference.shares(name)
     column = schema[name]
     bins, n_rows = released_bins(marginals, name), reference.n_rows
-    bin_std = np.hypot(marginals.sigma, marginals.counts[name] - n_rows * all_shares)
+    bin_std = np.hypot(marginals.stds[name], marginals.counts[name] - n_rows * all_shares)
     if isinstance(column, Categorical):
         shares = all_shares
         levels = list(column.levels)
@@ -233,8 +234,7 @@ def cut_column(
         beside = n_rows * (shares[ranked[1:]] + shares[ranked[:-1]])
         noise = np.hypot(bin_std[ranked[1:]], bin_std[ranked[:-1]])
         return Intervals(axis, bins, rank, beside, shares[ranked], True, noise, bin_std)
-    assert bins.edges is not None
-    histogram, ends = smoothed_marginal(marginals, name), np.asarray(bins.edges[1:])
+    histogram, ends = smoothed_marginal(marginals, name), np.asarray(bins.edges)[1:]
     shares = all_shares[: bins.n_intervals]
     uppers = np.minimum(np.floor(ends) if bins.integer else ends, column.high)  # the largest value that each bin can hold
     of_bin = _quantile_groups(shares * n_rows, uppers, column.low, max(LEAST_ROWS, least * marginals.sigma), most)
@@ -246,9 +246,10 @@ def cut_column(
     if bins.codes:
         weights /= max(float(weights.sum()), 1e-300)
         of_bin = np.concatenate([of_bin, np.full(len(bins.codes), -1)])
-    noise = n_rows * np.sqrt(histogram.variance_of(of_bin))
-    axis = Axis.along(schema, name, edges)
-    return Intervals(axis, bins, of_bin, counts, weights, False, noise, bin_std[: bins.n_intervals])
+    chosen = np.sqrt(sampling_variance(marginals.sampling_rate, counts, 1.0))
+    noise = np.hypot(n_rows * np.sqrt(histogram.variance_of(of_bin)), chosen)
+    given = Axis.along(schema, name, edges), bins, of_bin, counts, weights
+    return Intervals(*given, False, noise, bin_std[: bins.n_intervals])
 
 
 def _dealt_to_edges(shares: Floats, middles: Floats, edges: Floats) -> Floats:
@@ -449,9 +450,8 @@ def effects_there(reference: Reference, intervals: Intervals, curves: Floats) ->
     first = np.searchsorted(told[order], told[order])
     order = order[np.arange(len(order)) - first < max(LEAST_THERE, len(curves) // len(everywhere))]
     interval, values = told[order], intervals.axis.numbers
-    ends = np.repeat(raw[row[order]][:, None, :], 2, axis=1)
-    ends[:, :, intervals.axis.columns[0]] = np.stack([values[interval], values[interval + 1]], axis=1)
-    outputs = reference.predict_altered(ends)
+    ends = np.stack([values[interval], values[interval + 1]], axis=1)
+    outputs = reference.what_if(raw[row[order]], intervals.axis.names, ends[:, :, None])
     sums = np.bincount(interval, outputs[:, 1] - outputs[:, 0], minlength=len(everywhere))
     count = np.bincount(interval, minlength=len(everywhere)).astype(np.float64)
     return Effect((sums + HELP * everywhere) / (count + HELP), count + HELP)

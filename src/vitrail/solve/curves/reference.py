@@ -28,13 +28,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import scipy.fft
 
 from ..._types import Bools, Floats, Indices
 from ...errors import InvalidInput, ModelError
-from ...model import Model
+from ...model import Model, points_at_once
 from ...results.marginals import Marginals, nearest_shares
 from ...results.private_rows import PrivateRows
 from ...results.row_count import RowCount
@@ -55,6 +56,10 @@ MOST_PREDICTIONS = 1_000_000
 MOST_NUMBERS = 2**24
 # The reference is drawn from a release: its randomness hides nothing and is fixed, so that a question is the same again.
 SEED = 20
+
+
+WhatIf: TypeAlias = Callable[[Sequence[str], Floats], Floats]
+"""Outputs (rows, k) of some rows with columns set to values, (k, columns) for all rows or (rows, k, columns)."""
 
 
 def values_of(column: Column, most: int) -> Floats | None:
@@ -111,25 +116,17 @@ class Axis:
         """Some of the grid points."""
         return Axis(self.names, self.columns, self.values[chosen], self.all_levels and len(chosen) == len(self))
 
-    def altered(self, raw: Floats) -> Floats:
-        """Rows with this axis' columns exchanged for the values of each grid point: (rows, grid points, columns)."""
-        rows = np.repeat(raw[:, None, :], len(self), axis=1)
-        rows[:, :, self.columns] = self.values
-        return rows
-
-    def curves(self, raw: Floats, own: Floats, ask: Callable[[Floats], Floats]) -> Floats:
+    def curves(self, raw: Floats, own: Floats, what_if: WhatIf) -> Floats:
         """The model along this axis: (rows, grid points). ``own``: its outputs for the rows as they are.
 
         A row is not asked about at its own level. Every row is asked as often as any other.
         """
         if not self.all_levels or len(self) < 2:
-            return ask(self.altered(raw))
+            return what_if(self.names, self.values)
         here = raw[:, self.columns[0]].astype(np.intp)
         others = (here[:, None] + np.arange(1, len(self))) % len(self)
-        rows = np.repeat(raw[:, None, :], len(self) - 1, axis=1)
-        rows[:, :, self.columns[0]] = others
         outputs: Floats = np.empty((len(raw), len(self)))
-        np.put_along_axis(outputs, others, ask(rows), axis=1)
+        np.put_along_axis(outputs, others, what_if(self.names, others[:, :, None].astype(np.float64)), axis=1)
         np.put_along_axis(outputs, here[:, None], own[:, None], axis=1)
         return outputs
 
@@ -366,11 +363,18 @@ class Reference:
             raise ModelError(f"{self.model.name} gives no finite output on public rows drawn inside the schema")
         return outputs
 
-    def predict_altered(self, altered: Floats) -> Floats:
-        """Outputs (rows, ways) of public rows altered in several ways (rows, ways, columns)."""
-        return self.predict(altered.reshape(-1, altered.shape[2])).reshape(altered.shape[:2])
+    def what_if(self, rows: Floats, names: Sequence[str], values: Floats) -> Floats:
+        """Outputs (rows, k) of public rows with columns set to values: ``WhatIf``, and as many at once as in ``predict``."""
+        where, ways, each = [self.schema.column_index(name) for name in names], values.shape[-2], points_at_once(self.schema)
+        outputs = np.empty(len(rows) * ways)
+        for start in range(0, len(outputs), each):
+            row, way = np.divmod(np.arange(start, min(start + each, len(outputs))), ways)
+            altered = rows[row]
+            altered[:, where] = values[way] if values.ndim == 2 else values[row, way]
+            outputs[start : start + each] = self.predict(altered)
+        return outputs.reshape(len(rows), ways)
 
     def curves(self, axes: Sequence[Axis]) -> tuple[Floats, ...]:
         """The model along axes at every reference row: (rows, grid points) by axis."""
         rows = self.rows(sum(map(len, axes)))
-        return tuple(self.predict_altered(axis.altered(rows)) for axis in axes)
+        return tuple(self.what_if(rows, axis.names, axis.values) for axis in axes)

@@ -133,7 +133,7 @@ class RowsExplainer:
             raise InvalidInput("there are no points to explain; give at least one")
         z, bands = self.problem.encode(raw), bands and self.problem.intercept
         fit = solve_at(self.problem, z, self.sample, self.ridge)
-        notes = (ROWS_NOTE, BANDS_NOTE if bands else NO_BANDS_NOTE)
+        notes = (ROWS_NOTE, BANDS_NOTE if bands else NO_BANDS_NOTE, *self.rows.notes)
         made = explanation_of(
             self.problem, raw, fit, guarantee=self.guarantee, cost=self.cost, method="private-rows", notes=notes
         )

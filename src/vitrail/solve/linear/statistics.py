@@ -58,10 +58,11 @@ from scipy.linalg import block_diag
 from ..._types import Floats, Indices
 from ...errors import InvalidInput
 from ...schema import Categorical, Schema
+from ..sampling import sampling_variance
 from .coordinates import Coordinates
 from .least_squares import one_blas_thread, solve_in_ball
 from .problem import LocalProblem, active_features, by_column
-from .ridge import NOISE_DRAWS, RidgeFit, ridge_fit
+from .ridge import NOISE_DRAWS, RIDGE, RidgeFit, ridge_fit
 from .weights import Weight
 
 # A weight with a kink may exceed its values on the grid by so much; a larger contribution would be clipped, that is all.
@@ -73,6 +74,7 @@ DRAWS = 59
 FEWEST_DRAWS = 19
 COVERAGE = 0.95
 TURN_FACTOR = 1.0
+UNEVEN_RESTS = 2.0
 # How many numbers of noise are held at a time.
 BATCH_NUMBERS = 4_000_000
 
@@ -210,6 +212,43 @@ class LocalStatistics:
             floor = SAFE_MASS * self.noise / self.scales.intercept**2
             fits.append(ridge_fit(self.a[batch], self.b[batch], drawn, self.structure.column_of, smallest_mass=floor))
         return RidgeFit.joined(fits)
+
+    def sampling_stds(self, fit: RidgeFit, rate: float, total: float, largest_weight: float) -> Floats:
+        """How far the choice of a sample of the rows moves ridge contributions (points, columns), in units of f.
+
+        Of a row with weight w, d and rest e = f - its line, to first order a contribution phi.m moves by its part of R w
+        (d - m) e and of phi.(d - m) w, over the total weight W; R = (C + r)^-1. Over rows, the mean of w (d - m)(d - m)^T
+        is C, and w <= ``largest_weight``. That of w e^2 follows from C, g and |f| <= 1. Rests of rows far out may be larger
+        than the others': squares are taken ``UNEVEN_RESTS`` times as large.
+
+        Parameters
+        ----------
+        fit : RidgeFit
+            What ``explain`` returned.
+        rate : float
+            With which probability a row was in the sample.
+        total : float
+            Rows that sums were divided by.
+        largest_weight : float
+            Of a row.
+        """
+        if rate == 1:
+            return np.zeros(fit.values.shape)
+        mass = np.maximum(self.a[:, 0, 0], SAFE_MASS * self.noise / self.scales.intercept**2)
+        mean, level = self.a[:, 0, 1:] / mass[:, None], self.b[:, 0] / mass
+        gram = self.a[:, 1:, 1:] / mass[:, None, None] - mean[:, :, None] * mean[:, None, :]
+        products = self.b[:, 1:] / mass[:, None] - mean * level[:, None]
+        spectrum, vectors = np.linalg.eigh(gram)
+        spectrum = np.maximum(spectrum, 0.0)
+        ridge = RIDGE * spectrum.mean(axis=1, keepdims=True) + 1e-300
+        along = np.einsum("qne,qn,nc->qec", vectors, fit.means, self.structure.column_of)
+        of_slopes = np.einsum("qe,qec->qc", spectrum / (spectrum + ridge) ** 2, along**2)
+        slopes = np.einsum("qne,qn,nc->qec", vectors, fit.slopes, self.structure.column_of)
+        of_means = np.einsum("qe,qec->qc", spectrum, slopes**2)
+        whole = np.einsum("qne,qn->qe", vectors, fit.slopes)
+        rests = 1 - level**2 - 2 * (fit.slopes * products).sum(axis=1) + (spectrum * whole**2).sum(axis=1)
+        squares = UNEVEN_RESTS * np.maximum(rests, 0.0)[:, None] * of_slopes + of_means
+        return np.sqrt(sampling_variance(rate, largest_weight * squares / mass[:, None], total))
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)

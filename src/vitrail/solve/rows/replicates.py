@@ -32,6 +32,11 @@ rest. Then an average is sum_j sum_b p_j(b) h_j(b) plus the mean of the rest, an
   column is given the effect that a column has on average, for as many rows as noise hides.
 - *Inside bins* values are drawn evenly, and real ones may all sit at one place (amounts that the law names). A model that
   has learned from them tells such a place from its neighbours; how much is seen from rows of different values of a bin.
+- *A sample* of the private rows, where only one was looked at (every question has its own). Counts, and tables given them,
+  are means over the rows of theirs; a fitted mean follows them by the part of what is averaged that they can tell, and these
+  parts add up to no more than all of it. So (1 - q)/(q N) of its variance among rows holds what samples add, whatever
+  columns have in common; the rest, of which nothing is told, is given as much once more. Contrasts are sums and no means,
+  and move with the number of rows in their sample, too: each has ``tables.contrast_sigma`` instead of its noise.
 
 Squares are added. Not held: dependence of more columns than a table has. (Framingham,
 epsilon 3: sys_bp is off to the same side in every release, about half of it
@@ -48,8 +53,9 @@ import numpy as np
 from ..._types import Bools, Floats, Indices
 from ...results.marginals import nearest_shares
 from ...schema.bins import Bins
+from ..sampling import sampling_variance
 from .histograms import blocks_of, column_shares, groups_of
-from .tables import Pair, agreed_table, contrasts, group_shares
+from .tables import Pair, agreed_table, contrast_sigma, contrasts, group_shares
 
 SMALLEST = 1e-12
 RANK, MOST_LEVERAGE = 1e-8, 0.95
@@ -80,8 +86,12 @@ def replicate_weights(
     tables_sigma: float,
     replicates: int,
     seed: int,
+    rate: float = 1.0,
 ) -> Floats:
     """Weights (replicates, rows) with mean 1 in every replicate.
+
+    What the choice of a sample (``rate``) does to counts is not in them: it is a mean over rows itself
+    (``sampled_share``). What it does to contrasts is, because these come from a sample of their own.
 
     Parameters
     ----------
@@ -108,11 +118,12 @@ def replicate_weights(
     for (i, j), table in tables.items():
         first, second = contrasts(len(before[i])), contrasts(len(before[j]))
         measured = total * (first.T @ table @ second)
-        again = measured + generator.normal(0, tables_sigma, (replicates, *measured.shape))
+        noise = contrast_sigma(tables_sigma, rate, total, *table.shape)
+        again = measured + generator.normal(0, noise, (replicates, *measured.shape))
         odds = _ratio(table, np.outer(before[i], before[j]))
         rows = groups[i][indices[:, i]], groups[j][indices[:, j]]
         for r in range(replicates):
-            made = agreed_table(again[r], tables_sigma, after[i][r], after[j][r], total)
+            made = agreed_table(again[r], noise, after[i][r], after[j][r], total)
             logs[r] += (_ratio(made, np.outer(after[i][r], after[j][r])) - odds)[rows]
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.mean(axis=1, keepdims=True))
@@ -156,6 +167,7 @@ def errors_of(
     sigma: float,
     owners: Bools | None = None,
     drawn: int | None = None,
+    rate: float = 1.0,
 ) -> Floats:
     """Standard errors (points, numbers) of means over rows: noise of the release, hidden links and choice of the rows.
 
@@ -171,6 +183,8 @@ def errors_of(
         Which numbers are about which columns.
     drawn : int, optional
         How many rows means are over, where there are more than these.
+    rate : float
+        Of the sample of private rows that counts and tables are of.
     """
     n_points, n_rows, n_numbers = per_row.shape
     most = min(MOST_STRATA, max(1, n_rows // (ROWS_PER_STRATUM * len(bins))))
@@ -190,13 +204,16 @@ def errors_of(
     # A row that is alone in its stratum says nothing of the rest: its residual is zero over zero.
     alone = 1 - np.minimum((left**2).sum(axis=1, keepdims=True), MOST_LEVERAGE)
     rest = (((values - left @ found) / alone) ** 2).mean(axis=0)
-    squares = rest * (1 / (drawn or n_rows) + STRUCTURE / n_rows + _hidden(len(bins), sigma / total) + 1 / total)
+    sampled = sampled_share(rate, total)
+    squares = rest * (1 / (drawn or n_rows) + STRUCTURE / n_rows + _hidden(len(bins), sigma / total) + 1 / total + sampled)
+    squares += sampled * values.var(axis=0)
     # One more row, that happened not to be drawn, may move one number by as much as rows move all of them together: a rare
     # level that no row of the sample has is not known to add nothing.
     squares += np.repeat((per_row.sum(axis=2) ** 2).mean(axis=1), n_numbers) / n_rows**2
     if owners is not None:
         unsampled = np.array([len(np.setdiff1d(s, s[index])) for s, index in zip(strata, indices.T, strict=True)])
-        swallowed = (sigma / total) ** 2 * (per_row**2).mean(axis=(1, 2))
+        hides = math.hypot(sigma, (1 - rate) / rate)  # a level of fewer rows than 1/rate need not be in the sample
+        swallowed = (hides / total) ** 2 * (per_row**2).mean(axis=(1, 2))
         squares += np.outer(swallowed, unsampled @ owners).ravel()
     pieces = np.split(effects[1:], np.cumsum([m.shape[1] for m in members])[:-1])
     for j, (cut, share, stratum) in enumerate(zip(bins, shares, strata, strict=True)):
@@ -218,6 +235,7 @@ def table_squares(
     *,
     total: float,
     sigma: float,
+    rate: float = 1.0,
 ) -> Floats:
     """Squared errors (points, numbers) of means over rows from the noise of linked columns' contrasts.
 
@@ -232,6 +250,8 @@ def table_squares(
         The group of every bin, by column; the fitted distribution of linked pairs over groups.
     total, sigma : float
         Rows, and the noise on each contrast.
+    rate : float
+        Of the sample of private rows that tables are of.
     """
     n_points, n_rows, n_numbers = per_row.shape
     values = np.moveaxis(per_row - per_row.mean(axis=1, keepdims=True), 1, 0).reshape(n_rows, -1)
@@ -242,8 +262,9 @@ def table_squares(
         pairs = np.einsum("ua,vc->uvac", contrasts(table.shape[0]), contrasts(table.shape[1])).reshape(table.size, -1)
         weights = pairs / np.maximum(table.reshape(-1, 1), 1 / n_rows) / n_rows
         moved, chance = weights.T @ (members @ values), (weights**2).T @ (members @ values**2)
-        found += np.maximum((moved**2 - chance).sum(axis=0), 0.0)
-    return np.asarray((sigma / total) ** 2 * found.reshape(n_points, n_numbers))
+        noise = contrast_sigma(sigma, rate, total, *table.shape) / total
+        found += noise**2 * np.maximum((moved**2 - chance).sum(axis=0), 0.0)
+    return np.asarray(found.reshape(n_points, n_numbers))
 
 
 def _of_counts(effect: Floats, cut: Bins, apart: Floats, block_counts: Floats, expected: Floats) -> tuple[Floats, Floats]:
@@ -259,6 +280,11 @@ def _of_counts(effect: Floats, cut: Bins, apart: Floats, block_counts: Floats, e
     inside = effect - means[blocks]
     together = _counted_twice(block_counts - np.bincount(blocks, weights=expected), apart, sizes, starts)
     return (inside**2).sum(axis=0) + (sizes / (1 + sizes)) @ means**2, apart @ inside + together @ means
+
+
+def sampled_share(rate: float, total: float) -> float:
+    """What the choice of a sample of private rows adds to a mean, in squares, as a share of the variance among rows."""
+    return float(sampling_variance(rate, 1.0, total))
 
 
 def _hidden(n_columns: int, noise: float) -> float:

@@ -57,6 +57,19 @@ def group_shares(shares: Sequence[Floats], groups: Sequence[Indices]) -> list[Fl
     return [share @ (group[:, None] == np.arange(group.max() + 1)) for share, group in zip(shares, groups, strict=True)]
 
 
+def contrast_sigma(sigma: float, rate: float, total: float, rows: int, columns: int) -> float:
+    """Standard deviation of a contrast of a table: its noise ``sigma``, and the choice of the rows at a rate below 1.
+
+    Squares of a row's contrasts of k by l groups add up to (1 - 1/k)(1 - 1/l), so that they are 1/(k l) each on average.
+
+    Examples
+    --------
+    >>> contrast_sigma(3.0, 1.0, 1000.0, 2, 2), contrast_sigma(30.0, 0.2, 1600.0, 2, 2)
+    (3.0, 50.0)
+    """
+    return sigma if rate == 1 else math.sqrt(sigma**2 + (1 - rate) / rate * total / (rows * columns))
+
+
 def noise_edge(rows: int, columns: int) -> float:
     """The largest singular value of so many independent numbers of variance 1, about."""
     return math.sqrt(rows) + math.sqrt(columns) - 1
@@ -103,7 +116,7 @@ def agreed_table(measured: Floats, sigma: float, rows: Floats, columns: Floats, 
 
 
 def standing_out(
-    gram: Floats, sigma: float, shares: Sequence[Floats], total: float, *, surely: bool = True
+    gram: Floats, sigma: float, shares: Sequence[Floats], total: float, *, surely: bool = True, rate: float = 1.0
 ) -> dict[Pair, Floats]:
     """The agreed tables of those pairs of columns that depend on each other beyond what noise explains.
 
@@ -113,6 +126,8 @@ def standing_out(
         The sum over rows of v v^T, v the contrasts of all columns side by side, with noise ``sigma`` on each entry.
     surely : bool
         Whether beyond what noise explains in any of so many pairs, or in each by itself.
+    rate : float
+        Of the sample that the rows are: what its choice adds is noise, too.
     """
     count = len(shares)
     widths = [len(share) - 1 for share in shares]
@@ -121,7 +136,9 @@ def standing_out(
     excess = gram / total - np.outer(mean, mean)
     some = [column for column in range(count) if widths[column] > 0]
     at = starts[some]
-    sizes = np.sqrt(np.add.reduceat(np.add.reduceat(excess**2, at, axis=0), at, axis=1)) * total / sigma
+    groups = np.array([widths[column] + 1 for column in some])
+    noise = np.sqrt(sigma**2 + (1 - rate) / rate * total / np.outer(groups, groups))  # ``contrast_sigma`` of every pair
+    sizes = np.sqrt(np.add.reduceat(np.add.reduceat(excess**2, at, axis=0), at, axis=1)) * total / noise
     many = math.sqrt(2 * math.log(max(2, len(some) * (len(some) - 1) // 2))) if surely else 0.0
     found: dict[Pair, Floats] = {}
     for i, j in zip(*np.nonzero(np.triu(sizes > many, 1)), strict=True):  # no singular value exceeds the size
@@ -129,7 +146,7 @@ def standing_out(
         least = noise_edge(widths[first], widths[second]) + many
         if sizes[i, j] > least:
             measured = gram[starts[first] :, starts[second] :][: widths[first], : widths[second]]
-            table = agreed_table(measured, sigma, shares[first], shares[second], total, least)
+            table = agreed_table(measured, float(noise[i, j]), shares[first], shares[second], total, least)
             if not np.array_equal(table, np.outer(shares[first], shares[second])):
                 found[first, second] = table
     return found

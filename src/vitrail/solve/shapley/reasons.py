@@ -158,13 +158,14 @@ def _attribution(
         guarantee=rows.guarantee if real is None else real.bought.guarantee,
         cost=rows.cost if real is None else rows.cost + real.bought.cost,
         method="shapley",
-        band_claim=claim_of(kind) if rows.noisy_tables else BandClaim.NOT_CALIBRATED,
+        band_claim=claim_of(kind) if rows.noisy_tables and rows.sampling_rate == 1 else BandClaim.NOT_CALIBRATED,
         lower=None if half is None else values - half,
         upper=None if half is None else values + half,
         notes=(
             links_note(rows),
             BY_HEART if real is None else HELD_AGAINST_ROWS.format(size=largest_of(real)),
             *([EXACT] if found.method == "tree" else []),
+            *rows.notes,
         ),
         rows_counted=rows.rows_counted,
     )

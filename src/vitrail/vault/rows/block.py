@@ -20,7 +20,7 @@ tests/vault/test_halving.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ import numpy as np
 from ..._types import Bools, Floats
 from ...errors import InvalidInput
 from ...model import Model
+from ...schema import Categorical, Column
 from ..public_facts import PublicFacts
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 Predict = Callable[[Model, Floats], Floats]
 Arrays = tuple[Floats, ...]
+
+WAYS_AT_ONCE = 4
+"""Altered blocks that go into one call: a forest of a hundred trees then takes a third less time per row."""
 
 
 @dataclass(frozen=True)
@@ -155,9 +159,83 @@ class Block:
             )
         return self._predict_altered(model, altered)
 
+    def what_if(self, model: Model, columns: str | Sequence[str], values: Floats) -> Floats:
+        """The model's output for every row, had it other values in some columns: what :meth:`outputs` says of such rows.
+
+        Altered rows are held a few at a time, however many values there are, so that long grids on wide rows fit into
+        memory. A row of which the model cannot be asked counts zero in the question, as for :meth:`outputs`.
+
+        Parameters
+        ----------
+        model : Model
+            The model to ask.
+        columns : str or sequence of str
+            The feature column to set, or several to set together.
+        values : array (k,) or (rows, k)
+            k values for all rows alike, or for each row its own, made from that row alone; numbers in original units, levels
+            as their index, all of them inside the schema. Of several columns (k, columns) or (rows, k, columns).
+
+        Returns
+        -------
+        array (rows, k)
+
+        Examples
+        --------
+        >>> import numpy as np, vitrail as vt
+        >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "dose": vt.Numeric(0, 1)})
+        >>> rows = {"age": np.full(5000, 50.0), "dose": np.full(5000, 0.5)}
+        >>> data = vt.PrivateData(rows, schema, name="trial", n_rows_public=5000, budget=vt.Budget(2, 1e-6))
+        >>> risk = vt.Model(lambda x: x[:, 0] * x[:, 1], range=(0, 1), name="risk")
+        >>> ages = np.array([20.0, 80.0])
+        >>> at_ages = vt.BoundedSum(lambda block: block.what_if(risk, "age", ages), size=2, l2_bound=2.0**0.5)
+        >>> (data.ask(at_ages, epsilon=1.0).value / 5000).round(1).tolist()
+        [0.1, 0.4]
+        """
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        schema, own = self._facts.feature_schema, self.values
+        if not names or len(set(names)) < len(names) or not all(name in schema for name in names):
+            raise InvalidInput(
+                f"block.what_if was given the columns {columns!r}; name one of the features, or several, each once: "
+                f"{', '.join(schema.names[:12])}{' ...' if schema.n_columns > 12 else ''}"
+            )
+        values = np.asarray(values, dtype=np.float64)
+        given = values[..., None] if isinstance(columns, str) else values
+        if given.ndim not in (2, 3) or given.shape[-1] != len(names) or (given.ndim == 3 and len(given) != len(own)):
+            last = () if isinstance(columns, str) else (len(names),)
+            raise InvalidInput(
+                f"block.what_if was given values of shape {values.shape} for {len(own)} rows; k values for all rows are "
+                f"expected, {('k', *last)}, or k for each, {(len(own), 'k', *last)}"
+            )
+        for index, name in enumerate(names):
+            if not _inside(schema[name], given[..., index]).all():
+                raise InvalidInput(
+                    f"block.what_if was given a value of {name!r} that the schema does not allow; it must be "
+                    f"{schema[name].allowed}{' (as its index)' * isinstance(schema[name], Categorical)}"
+                )
+        where, ways = [schema.column_index(name) for name in names], given.shape[-2]
+        outputs = np.empty((len(own), ways))
+        # The calls that block.outputs would make of all ways at once, pack by pack, and so its bits.
+        altered = np.empty((len(own), min(ways, WAYS_AT_ONCE), own.shape[1]))
+        for start in range(0, ways, WAYS_AT_ONCE):
+            pack = slice(start, min(start + WAYS_AT_ONCE, ways))
+            some = altered[:, : pack.stop - start]
+            some[:] = own[:, None]  # all of it anew: a model may have worked in place
+            some[:, :, where] = given[..., pack, :]
+            outputs[:, pack] = self._predict_altered(model, some)
+        return outputs
+
     def frame(self) -> pd.DataFrame:
         """All columns, the target included, as a pandas data frame in original units and levels."""
         return self._facts.schema.pandas(self._raw)
+
+
+def _inside(column: Column, values: Floats) -> Bools:
+    """Which values a complete raw row may have in a column: a level's index, a number between the bounds, or a code."""
+    if isinstance(column, Categorical):
+        return np.asarray((values >= 0) & (values < len(column.levels)) & (values == np.floor(values)))
+    between = (values >= column.low) & (values <= column.high)
+    whole = between & (values == np.floor(values)) if column.integer else between
+    return np.asarray(whole | np.isin(values, column.codes) if column.codes else whole)
 
 
 def _one_way_at_a_time(predict: Predict) -> Predict:
