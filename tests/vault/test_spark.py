@@ -19,6 +19,8 @@ from vitrail.errors import InvalidInput, SchemaError, Unanswered
 from vitrail.vault.engines.choice import open_with_engine
 from vitrail.vault.engines.row_pass import RowPass
 from vitrail.vault.engines.spark import _bytes
+from vitrail.vault.owner.as_given import columns_of, tables_of
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.predictions import Predictions
 
 pytestmark = pytest.mark.skipif(spark_session.missing() is not None, reason=str(spark_session.missing()))
@@ -56,18 +58,59 @@ def partitionings(session, folder):
     frames["many parts"] = session.read.parquet(str(folder / "groups"))
     assert open_with_engine(frames["many parts"], SCHEMA, None, 1)[0].parts() > 4
     session.conf.unset("spark.sql.files.maxPartitionBytes")
+    frames["one"].write.orc(str(folder / "orc"))
+    frames["orc"] = session.read.orc(str(folder / "orc"))
     frames["joined parts"] = session.read.parquet(str(folder / "seven")).coalesce(2)
     return frames
 
 
 CASES = [("uneven", kind) for kind in EXACT] + [
-    (way, "gram") for way in ("one", "groups", "seven", "many parts", "joined parts")
+    (way, "gram") for way in ("one", "groups", "seven", "many parts", "joined parts", "orc")
 ]
 
 
 @pytest.mark.parametrize(("way", "kind"), CASES)
 def test_spark_has_the_bits_of_one_process(partitionings, way, kind):
     assert exact(partitionings[way], QUESTIONS[kind]) == exact(ROWS, QUESTIONS[kind])
+
+
+def test_spark_reads_values_of_any_type_as_files_are_read(session, folder):
+    """Dates, moments in a session of another time zone, decimals, small and large whole numbers, texts of numbers, nulls."""
+    moments = np.array(["2024-03-10T23:30", "1999-12-31T00:15", "NaT", "2024-03-11T00:00"], dtype="datetime64[us]")
+    columns = {
+        "day": pa.array([1, 19_000, None, 3], pa.date32()),
+        "moment": pa.array(moments, pa.timestamp("us", "UTC")),
+        "price": pa.array(["1.25", "99.99", None, "0.00"]).cast(pa.decimal128(10, 2)),
+        "small": pa.array([1, -5, None, 100], pa.int8()),
+        "large": pa.array([2**53 + 1, -(2**60), None, 0], pa.int64()),
+        "single": pa.array([0.1, np.nan, None, 1e30], pa.float32()),
+        "yes": pa.array([True, False, None, True]),
+        "text": pa.array(["a", "b", None, "other"]),
+    }
+    schema = vt.Schema(
+        {
+            **{name: vt.Numeric(-1e20, 1e20, missing=0) for name in columns if name not in ("yes", "text")},
+            "yes": vt.Categorical([False, True], missing=True),
+            "text": vt.Categorical(["a", "b"], missing="a"),
+        }
+    )
+    pq.write_table(pa.table(columns), folder / "types.parquet")
+    session.conf.set("spark.sql.session.timeZone", "Pacific/Auckland")
+    about = PublicFacts(schema, None, 4, "add-remove", 8)
+    question = vt.ProductSum(
+        lambda block: (np.ones((len(block), 1)), np.arctan(block.values) / 4), (1,), (8,), (1.0,), (9.0,)
+    )
+    plan, sums = question.plan(0.5, about), []
+    for rows in (folder / "types.parquet", session.read.parquet(str(folder / "types.parquet"))):
+        source, engine = open_with_engine(rows, schema, None, 1)
+        predictions = Predictions(about)
+        question.probe(about, predictions)
+        if engine is not None:
+            engine.prepare(plan, about, 8)
+        sums.append(plan.exact_cells(RowPass(source, about, predictions, engine), 8).tolist())
+    session.conf.unset("spark.sql.session.timeZone")
+    assert sums[0] == sums[1]
+    assert len(set(sums[0])) > 4
 
 
 def test_a_task_that_is_killed_runs_again_and_no_row_counts_twice(partitionings, tmp_path):
@@ -121,6 +164,8 @@ def test_a_table_by_its_name(session, partitionings):
     assert exact(named, QUESTIONS["bounded"]) == exact(ROWS, QUESTIONS["bounded"])
     session.sql("create or replace temporary view shown as select a, b, city from customers")
     assert exact(vt.Table("spark:///", "shown"), QUESTIONS["bounded"]) == exact(ROWS, QUESTIONS["bounded"])
+    assert list(columns_of(named)) == list(SCHEMA.names)  # for the owner's desk
+    assert sum(len(some) for some in tables_of(named)) == N
     with pytest.raises(InvalidInput, match="see that Spark's session has a table"):
         private(vt.Table("spark:///", "nowhere"))
 

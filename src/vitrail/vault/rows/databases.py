@@ -141,14 +141,14 @@ def _iceberg(table: Table) -> Origin:
 
 def _spark(table: Table) -> Origin:
     """For the owner's desk, which looks at rows here; questions are answered where they are (``engines.spark``)."""
-    from .spark_frames import frame_of
+    from .spark_frames import arrow_schema, frame_of
 
     def columns() -> pa.Schema:
-        return library("pyspark.sql.pandas.types", "a Spark table").to_arrow_schema(frame_of(table).schema)
+        return arrow_schema(frame_of(table).schema)
 
     def batches(names: list[str], rows: int) -> Batches:
         found = frame_of(table).select(*map(quoted_in_spark, names))
-        typed = library("pyspark.sql.pandas.types", "a Spark table").to_arrow_schema(found.schema)
+        typed = arrow_schema(found.schema)
         values = (row.asDict() for row in found.toLocalIterator())
         while some := list(islice(values, rows)):
             yield pa.RecordBatch.from_pylist(some, schema=typed)

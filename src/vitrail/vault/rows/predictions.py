@@ -53,9 +53,10 @@ class Predictions:
         self._state: object = None
         self._lock = threading.Lock()
 
-    def habits(self) -> tuple[tuple[bool, bool | None], ...]:
-        """How each admitted model is called, in the order they were met: whole blocks or single rows, packs or not."""
-        return tuple((known.row_wise, known.in_packs) for known in self._admitted.values())
+    def habits(self) -> tuple[tuple[bool, bool | None, bool], ...]:
+        """How each admitted model is called, in the order they were met: whole blocks, packs, on an accelerator, or not."""
+        known = self._admitted.values()
+        return tuple((model.row_wise, model.in_packs, model.asked is not model.model) for model in known)
 
     def begin(self) -> None:
         """A new question: every model it uses is looked at anew, because it may have been fitted again since the last."""

@@ -11,6 +11,7 @@ twice.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -49,8 +50,6 @@ class SparkRows(RowSource):
         self._check_columns()
 
     def _check_columns(self) -> None:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         names = self.frame.columns
         missing = [name for name in self._schema.names if names.count(name) == 0]
         if missing:
@@ -61,7 +60,7 @@ class SparkRows(RowSource):
         twice = [name for name in self._schema.names if names.count(name) > 1]
         if twice:
             raise SchemaError(f"the Spark data frame has two columns {twice[0]!r}; give them names of their own")
-        typed = attempt(lambda: to_arrow_schema(self.selected().schema), None)
+        typed = attempt(lambda: arrow_schema(self.selected().schema), None)
         if typed is None:
             raise SchemaError("a column of the Spark data frame has a type that Arrow has no match for; cast it to a number")
         self._schema.read(pa.Table.from_batches([], schema=typed))
@@ -110,6 +109,14 @@ def frame_of(table: Table) -> Any:
     if found is None:
         raise InvalidInput(f"{table} cannot be opened; see that Spark's session has a table or view of this name")
     return found
+
+
+def arrow_schema(schema: Any) -> pa.Schema:
+    """Columns of Spark as it hands them over; moments in UTC, whatever the session's time zone is."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    newer = "timezone" in inspect.signature(to_arrow_schema).parameters  # 4.0 has UTC of its own accord
+    return to_arrow_schema(schema, **({"timezone": "UTC"} if newer else {}))
 
 
 def _relations(frame: Any) -> list[Any]:
