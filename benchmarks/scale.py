@@ -58,7 +58,7 @@ def gpu(bench: Bench) -> Part:
     if bench.gpu is None:
         raise SystemExit("the part gpu needs --gpu FILE, which benchmarks/scale_gpu.py wrote on a machine with a GPU")
     found = json.loads(bench.gpu.read_text())
-    return Part(found["headline"], [{"part": "gpu", **row} for row in found["rows"]], found["how"])
+    return Part(found["headline"], found["rows"], found["how"])
 
 
 BENCHMARK = Benchmark[Bench](

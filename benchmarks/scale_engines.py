@@ -130,7 +130,7 @@ def pool(folder: Path, n_rows: int) -> tuple[dict[str, Any], list[dict[str, Any]
         "pool_speedup_2": medians["one process"] / medians["two workers"],
     }
     rows_ = [
-        {"part": "pool", "who": name, "rows": n_rows, "seconds": medians[name], "us_per_row": medians[name] / n_rows * 1e6}
+        {"who": name, "rows": n_rows, "seconds": medians[name], "us_per_row": medians[name] / n_rows * 1e6}
         for name in medians
     ]
     how = f"{len(same)} walks by two and three workers, in memory and over files, one with a killed worker; {TURNS} turns"
@@ -188,12 +188,9 @@ def spark(folder: Path, n_rows: int) -> tuple[dict[str, Any], list[dict[str, Any
         "Spark, later ones, Arrow batches of 100 000": larger,
     }
     headline = {"spark_equal_bits": int(all(same.values())), "spark_overhead_us_per_row": (warm - local) / n_rows * 1e6}
-    rows = [
-        {"part": "spark", "who": "one process", "rows": n_rows, "cpu_seconds": local, "us_per_row": local / n_rows * 1e6}
-    ]
+    rows = [{"who": "one process", "rows": n_rows, "cpu_seconds": local, "us_per_row": local / n_rows * 1e6}]
     rows += [
         {
-            "part": "spark",
             "who": who,
             "rows": n_rows,
             "cpu_seconds": seconds,

@@ -91,7 +91,7 @@ def run(name: str, rows: Path, n_rows: int, workers: int = 1, sampling_rate: flo
         check=True,
     )
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    about = {"part": "rows", "what": name, "rows": n_rows, "workers": workers, "sampling_rate": sampling_rate}
+    about = {"what": name, "rows": n_rows, "workers": workers, "sampling_rate": sampling_rate}
     size = sum(file.stat().st_size for file in rows.iterdir())
     return {**about, **found, "us_per_row": found["cpu_seconds"] / n_rows * 1e6, "bytes_per_row": size / n_rows}
 
@@ -104,7 +104,7 @@ def measure(folder: Path, files: int) -> tuple[dict[str, Any], list[dict[str, An
         # Of the small one the median: a second of work is measured less well than minutes of it.
         turns = sorted((run(name, small, FILE_ROWS) for _ in range(3)), key=lambda row: float(row["cpu_seconds"]))
         rows += [turns[1], run(name, large, files * FILE_ROWS)]
-    rows.append(run("pane", large, files * FILE_ROWS, workers=2))
+    rows.append(run("histograms", large, files * FILE_ROWS, workers=2))
     rows.append(run("pane", large, files * FILE_ROWS, sampling_rate=0.01))
     whole = [row for row in rows if row["rows"] > FILE_ROWS]
     headline = {

@@ -13,9 +13,7 @@ PART_BYTES = 128 * 2**20
 
 def engines() -> Lines:
     """By who walks: what a row costs."""
-    lines = [
-        (row["who"], f"{row['seconds']:.2f} s", f"{row['us_per_row']:.3f}", "") for row in rows_of("scale", "pool")
-    ]
+    lines = [(row["who"], f"{row['seconds']:.2f} s", f"{row['us_per_row']:.3f}", "") for row in rows_of("scale", "pool")]
     lines += [
         (
             row["who"],
@@ -75,7 +73,7 @@ def billion() -> Lines:
 def wide() -> Lines:
     """By number of columns and task: time and memory."""
     lines = [
-        (f"{row['columns']:,}".replace(",", " "), row["what"], f"{row['seconds']:.0f} s", f"{row['peak_gib']:.2f} GiB")
+        (f"{row['columns']:,}".replace(",", " "), row["task"], f"{row['seconds']:.0f} s", f"{row['peak_gib']:.2f} GiB")
         for row in rows_of("scale", "wide")
     ]
     return table(("columns", "what", "time", "peak memory"), lines)
