@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import math
 
-from page_tables import Lines, Tables, how, rows_of, table
+from page_tables import Lines, Tables, held_to, how, rows_of, table
 
 BILLION = 10**9
 PART_BYTES = 128 * 2**20
 """Of a part of a scan: Spark's own choice."""
+
+
+HEADLINE = {
+    "spark_equal_bits": ("Spark: the same bits under all partitionings, a killed task among them", "1", "{:.0f}"),
+    "pool_equal_bits": ("a pool: the same bits, a killed worker among them", "1", "{:.0f}"),
+    "spark_overhead_us_per_row": ("Spark: processor microseconds a row beyond one process's", "at most 5", "{:.2f}"),
+    "pool_speedup_2": ("a pool of two over one process, wall time", "at least 1.6", "{:.2f} x"),
+    "rows_1e8": ("peak memory at 10^8 rows", "at most 1.5 GiB", "{:.2f} GiB"),
+    "linear_cost": ("processor time a row, at 10^8 rows over 10^6", "at most 1.2", "{:.2f} x"),
+    "wide_columns": ("peak memory at 10 000 columns: histograms, Shapley values by groups", "at most 4 GiB", "{:.2f} GiB"),
+    "statement_ms_1e6_entries": ("a statement of a ledger with 10^6 entries", "at most 50 ms", "{:.2f} ms"),
+    "gpu_equal_bits": ("a GPU: the same bits of exact sums", "1", "{:.0f}"),
+}
 
 
 def engines() -> Lines:
@@ -109,6 +122,7 @@ def gpu() -> Lines:
 
 
 TABLES: Tables = {
+    "scale.headline": lambda: held_to("scale", HEADLINE),
     "scale.engines": engines,
     "scale.rows": many_rows,
     "scale.billion": billion,
