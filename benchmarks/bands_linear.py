@@ -319,6 +319,7 @@ class RealRows:
     case: Case
     guarantee: object
     cost: Cost = field(default_factory=Cost)
+    notes: tuple[str, ...] = ()
 
     @property
     def schema(self) -> vt.Schema:

@@ -1,10 +1,11 @@
 import functools
 
+import numpy as np
 import pytest
 
 import vitrail as vt
 from vitrail.accounting import guarantee
-from vitrail.solve.rows.histograms import column_shares
+from vitrail.solve.rows.histograms import shares_of_columns
 
 
 @pytest.fixture
@@ -22,13 +23,15 @@ def shares_once(monkeypatch):
     known = {}
 
     def remembered(counts, blocks, bins, sigma, total):
-        key = counts.tobytes(), b"" if blocks is None else blocks.tobytes(), bins.name, sigma, total
+        numbers = tuple(np.asarray(one).tobytes() for one in (*counts, *blocks))
+        key = numbers, tuple(cut.name for cut in bins), sigma, total
         if key not in known:
             if len(known) > 100:
                 known.clear()
-            known[key] = column_shares(counts, blocks, bins, sigma, total)
-            known[key].setflags(write=False)
-        return known[key]
+            known[key] = shares_of_columns(counts, blocks, bins, sigma, total)
+            for shares in known[key]:
+                shares.setflags(write=False)
+        return list(known[key])
 
     for package in ("explain", "results"):
-        monkeypatch.setattr(f"vitrail.{package}.private_rows.column_shares", remembered)
+        monkeypatch.setattr(f"vitrail.{package}.private_rows.shares_of_columns", remembered)

@@ -278,8 +278,8 @@ def test_padding_that_counts_is_caught(monkeypatch):
 @pytest.mark.usefixtures("planted_noise")
 def test_isotropic_noise_in_the_wrong_embedding_is_caught(monkeypatch):
     """Off-diagonal entries count twice; noise of sigma/2 instead of sigma/sqrt 2 there is too little."""
-    real = gram_sum.GramSumPlan._sigma_pattern
-    monkeypatch.setattr(gram_sum.GramSumPlan, "_sigma_pattern", lambda self: real(self) * np.array([1, np.sqrt(0.5), 1]))
+    real = gram_sum.GramSumPlan._stds_of_sum
+    monkeypatch.setattr(gram_sum.GramSumPlan, "_stds_of_sum", lambda self: real(self) * np.array([1, np.sqrt(0.5), 1]))
     diagonal = vt.GramSum(lambda block: np.repeat(block.features, 2, axis=1), 2, l2_bound=0.8)
     caught(diagonal)
 

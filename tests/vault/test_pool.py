@@ -187,6 +187,15 @@ def test_nothing_a_worker_says_is_heard_and_a_failing_row_counts_zero(capfd):
     assert heard.out == heard.err == ""
 
 
+@pytest.fixture
+def interruptible():
+    """Python's own handler, also in a run that a shell started in the background, where interrupts are ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_the_users_interrupt_ends_the_workers(private_pool):
     def slow(block):
         if (block.column("b") == ODD).any():
