@@ -101,6 +101,14 @@ def test_reasons_by_groups_ask_the_model_by_the_number_of_groups(pane: vt.Pane) 
     assert e.points[0]["group 0"].endswith(f"... ({WIDTH // N_GROUPS} columns)")
 
 
+def test_a_page_of_very_many_columns_has_reasons_and_says_why_it_has_no_counterfactuals(pane: vt.Pane) -> None:
+    person = pane.explain(_person(), model=LINE, bands=True)
+    assert person.explanation is not None
+    assert person.counterfactuals is None
+    assert any("pane.counterfactual" in note for note in person.notes)
+    assert "(60 columns)" in str(person.to_html())
+
+
 def test_bins_are_wider_where_very_many_columns_make_much_noise_and_as_asked_where_they_do_not() -> None:
     many = PrivateRowsExplainer(nobodys(PLAIN, 10**9), bins=64)
     few = PrivateRowsExplainer(nobodys(PLAIN, 10**4), bins=64)

@@ -15,7 +15,7 @@ A number's code (``Numeric.codes``) is a cell of its own. Everything here is fou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -29,7 +29,7 @@ Seen: TypeAlias = Callable[[Floats], Floats]
 
 N_TRIED_VALUES = 257
 # Numbers of the public rows that hold them: with very many columns trees are asked themselves.
-MOST_TRIED = 200_000_000
+MOST_TRIED, SHOWN_AT_ONCE = 200_000_000, 2**23
 # Whole numbers between bounds no further apart than this are looked up; others are searched for among the cuts.
 LONGEST_TABLE = 2**17
 # Rows that encoders are asked about at once, while cuts are looked for: about as many as one call of them costs.
@@ -100,13 +100,14 @@ def cells_of(schema: Schema, seen: Seen, thresholds: Mapping[int, Floats], categ
     tried = {j: _tried_values(column) for j, column in enumerate(schema.values())}
     if sum(map(len, tried.values())) * schema.n_columns > MOST_TRIED:
         return None
-    trials, looked_at = _in_one_call(schema, seen, tried), np.array(list(thresholds), dtype=np.intp)
+    looked_at = np.array(list(thresholds), dtype=np.intp)
     owners: dict[int, int] = {}
-    for j, shown in trials.items():
+    trials: dict[int, Floats] = {}  # by feature
+    for j, shown in _shown(schema, seen, tried):
         for feature in looked_at[~_alike(shown[:, looked_at])].tolist():
             if feature in owners:
                 return None
-            owners[feature] = j
+            owners[feature], trials[feature] = j, np.ascontiguousarray(shown[:, feature])
     levels = {j for j, column in enumerate(schema.values()) if isinstance(column, Categorical)}
     if any(owners.get(feature) not in levels for feature in categories):
         return None
@@ -117,16 +118,18 @@ def cells_of(schema: Schema, seen: Seen, thresholds: Mapping[int, Floats], categ
     def guess(feature: int, limits: Floats) -> Floats:
         j = owners[feature]
         count = len(tried[j]) - _n_codes(schema, j)
-        return _guesses(tried[j][:count], trials[j][:count, feature], limits)
+        return _guesses(tried[j][:count], trials[feature][:count], limits)
 
     cuts = _cuts(schema, seen, thresholds, owners, falling, guess)
     ends = {j: _cell_values(schema, j, cuts.get(j)) for j in sorted(set(owners.values()))}
-    at_ends = _in_one_call(schema, seen, ends)
+    owned: dict[int, list[int]] = {}
+    for feature, j in owners.items():
+        owned.setdefault(j, []).append(feature)
     made = []
-    for j, values in ends.items():
-        own = {feature: np.ascontiguousarray(at_ends[j][:, feature]) for feature, owner in owners.items() if owner == j}
+    for j, shown in _shown(schema, seen, ends):
+        own = {feature: np.ascontiguousarray(shown[:, feature]) for feature in owned[j]}
         first, table = _table(schema, j, cuts.get(j))
-        made.append(ColumnCells(j, len(values), cuts.get(j), own, first, table))
+        made.append(ColumnCells(j, len(ends[j]), cuts.get(j), own, first, table))
     rest = seen(schema.filler())[0]
     return Cells(tuple(made), {feature: float(rest[feature]) for feature in thresholds if feature not in owners})
 
@@ -146,14 +149,18 @@ def _n_codes(schema: Schema, j: int) -> int:
     return len(column.codes) if isinstance(column, Numeric) else 0
 
 
-def _in_one_call(schema: Schema, seen: Seen, values: Mapping[int, Floats]) -> dict[int, Floats]:
-    """What trees see of the filler with each of some values of one column, for several columns."""
-    starts = np.cumsum([0, *(len(some) for some in values.values())])
-    rows = np.repeat(schema.filler(), starts[-1], axis=0)
-    for start, (j, some) in zip(starts, values.items(), strict=False):
-        rows[start : start + len(some), j] = some
-    shown = seen(rows)
-    return {j: shown[start : start + len(some)] for start, (j, some) in zip(starts, values.items(), strict=False)}
+def _shown(schema: Schema, seen: Seen, values: Mapping[int, Floats]) -> Iterator[tuple[int, Floats]]:
+    """By column, what trees see of the filler with each of some values of it, many columns in a call."""
+    waiting = list(values.items())
+    while waiting:
+        ends = np.cumsum([len(some) for _, some in waiting])
+        count = max(1, int(np.searchsorted(ends, SHOWN_AT_ONCE // schema.n_columns, side="right")))
+        now, waiting = waiting[:count], waiting[count:]
+        rows = np.repeat(schema.filler(), ends[count - 1], axis=0)
+        for end, (j, some) in zip(ends, now, strict=False):
+            rows[end - len(some) : end, j] = some
+        shown = seen(rows)
+        yield from ((j, shown[end - len(some) : end]) for end, (j, some) in zip(ends, now, strict=False))
 
 
 def _alike(values: Floats) -> Bools:
@@ -168,7 +175,7 @@ def _falling(
     found = {}
     for feature, j in owners.items():
         if isinstance(schema[schema.names[j]], Numeric):
-            steps = np.diff(trials[j][: len(tried[j]) - _n_codes(schema, j), feature])
+            steps = np.diff(trials[feature][: len(tried[j]) - _n_codes(schema, j)])
             if not ((steps >= 0).all() or (steps <= 0).all()):
                 return None
             found[feature] = bool((steps < 0).any())

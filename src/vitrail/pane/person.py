@@ -39,6 +39,12 @@ if TYPE_CHECKING:
     from .pane import Method, Pane
 
 FORMAT = "vitrail-person/1"
+MOST_SEARCHED = 1_000
+"""Columns up to which a page says what would change the output."""
+TOO_WIDE = (
+    "No counterfactuals: among {columns} columns the search takes minutes and gigabytes. Ask for them by themselves: "
+    "pane.counterfactual."
+)
 NEEDS_MODEL = (
     "Reasons need the model: load the pane with model=. Private rows are in it, and with the model they give Shapley values."
 )
@@ -176,7 +182,9 @@ def explained_all(
         explanation = pane.local(shown, method=method, bands=bands, model=asked)
     elif ROWS in parts:
         notes.append(NEEDS_MODEL)
-    if asked is not None and (ROWS in parts or "counterfactual" in parts):
+    if asked is not None and (columns := pane.schema.n_columns) > MOST_SEARCHED:
+        notes.append(TOO_WIDE.format(columns=columns))
+    elif asked is not None and (ROWS in parts or "counterfactual" in parts):
         try:
             Rules.of(pane.schema, "all", None)  # whether anything may change at all
             fitted = pane.counterfactual if asked is pane.model else counterfactual_on(pane, asked)
