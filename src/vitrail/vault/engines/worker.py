@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,6 +36,9 @@ from .row_pass import Summed, walk
 
 N_PUBLIC_ROWS = 256
 """Public rows whose outputs make the digest."""
+
+
+SECONDS_BETWEEN_MESSAGES = 0.2
 
 
 def pack(thing: object, what: str) -> bytes:
@@ -115,8 +119,15 @@ def serve() -> None:
     task: Task | None = None
     total: ExactTotals | None = None
 
+    waiting, last = 0, time.monotonic()
+
     def advance(units: int) -> None:
-        answers.send(("advance", units))
+        """Now and then: a message for every block would keep the other process busy."""
+        nonlocal waiting, last
+        waiting += units
+        if (now := time.monotonic()) - last > SECONDS_BETWEEN_MESSAGES:
+            answers.send(("advance", waiting))
+            waiting, last = 0, now
 
     while True:
         try:
