@@ -11,12 +11,14 @@ found only in the walk, and is reported in a sentence of ours, as a driver's may
 from __future__ import annotations
 
 import copy
+import math
 import mmap
 import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import TypeVar
 
@@ -128,11 +130,9 @@ class MappedRows(MemoryRows):
     The file has no name: nobody else can open it, and it is gone with the last process that has it.
     """
 
-    def __init__(self, descriptor: int, shape: tuple[int, int], rows: slice) -> None:
-        self.descriptor, self._shape, self._rows = descriptor, shape, rows
-        count = shape[0] * shape[1]
-        mapped = mmap.mmap(descriptor, max(1, 8 * count), access=mmap.ACCESS_READ)
-        super().__init__(np.frombuffer(mapped, dtype=np.float64, count=count).reshape(shape)[rows])
+    def __init__(self, descriptor: int, matrix: Floats, rows: slice) -> None:
+        self.descriptor, self._matrix, self._rows = descriptor, matrix, rows
+        super().__init__(matrix[rows])
 
     @classmethod
     def of(cls, raw: Floats) -> MappedRows:
@@ -146,7 +146,7 @@ class MappedRows(MemoryRows):
         if raw.size:
             with mmap.mmap(descriptor, raw.nbytes) as mapped:
                 np.copyto(np.frombuffer(mapped, dtype=np.float64).reshape(raw.shape), raw)
-        made = cls(descriptor, (raw.shape[0], raw.shape[1]), slice(0, len(raw)))
+        made = cls(descriptor, _mapped(descriptor, raw.shape), slice(0, len(raw)))
         weakref.finalize(made, os.close, descriptor)
         return made
 
@@ -154,10 +154,24 @@ class MappedRows(MemoryRows):
         """Ranges of about the same length."""
         first, last = self._rows.start, self._rows.stop
         edges = [first + (last - first) * i // count for i in range(count + 1)]
-        return [MappedRows(self.descriptor, self._shape, slice(*ends)) for ends in pairwise(edges)]
+        return [MappedRows(self.descriptor, self._matrix, slice(*ends)) for ends in pairwise(edges)]
 
-    def __reduce__(self) -> tuple[type[MappedRows], tuple[int, tuple[int, int], slice]]:
-        return MappedRows, (self.descriptor, self._shape, self._rows)
+    def __reduce__(self) -> tuple[Callable[..., MappedRows], tuple[int, tuple[int, ...], slice]]:
+        return _inherited, (self.descriptor, self._matrix.shape, self._rows)
+
+
+def _mapped(descriptor: int, shape: tuple[int, ...]) -> Floats:
+    count = math.prod(shape)
+    mapped = mmap.mmap(descriptor, max(1, 8 * count), access=mmap.ACCESS_READ)
+    return np.frombuffer(mapped, dtype=np.float64, count=count).reshape(shape)
+
+
+_mapped_once = cache(_mapped)
+"""For processes that inherit a descriptor for as long as they live: mapping the rows anew for every walk takes time."""
+
+
+def _inherited(descriptor: int, shape: tuple[int, ...], rows: slice) -> MappedRows:
+    return MappedRows(descriptor, _mapped_once(descriptor, shape), rows)
 
 
 class ArrowRows(RowSource):
