@@ -117,6 +117,7 @@ def gpu() -> Lines:
             "yes" if row["sent"] else "no",
         )
         for row in rows_of("scale", "gpu")
+        if "cpu_one_thread_s" in row
     ]
     return table(("what", "one core", "all cores", "with the GPU", "sent there"), lines)
 
