@@ -105,10 +105,11 @@ class Spark:
         parts = self._rows.parts()
         allowed = _bytes(self._context.getConf().get("spark.driver.maxResultSize", "1g"))
         if size > LARGEST_TOTAL or 0 < allowed < size * parts:
+            # Not into how many parts: that follows from the size of the files, and so from the number of rows.
             raise InvalidInput(
-                f"the totals of {parts} parts take up to {size * parts >> 20} MiB, and Spark brings back at most "
-                f"{allowed >> 20} MiB (spark.driver.maxResultSize), and {LARGEST_TOTAL >> 20} MiB of one part; coalesce the "
-                "data frame to fewer parts, raise that setting, or ask for less at once. Nothing was charged"
+                f"the totals of all parts may be more than Spark brings back, {allowed >> 20} MiB "
+                f"(spark.driver.maxResultSize) and {LARGEST_TOTAL >> 20} MiB of one part; coalesce the data frame to fewer "
+                "parts, raise that setting, or ask for less at once. Nothing was charged"
             )
 
     def totals(
