@@ -438,6 +438,11 @@ class SqlLedger:
         """
         return self._database.backup(Path(destination), overwrite=overwrite)
 
+    @property
+    def database(self) -> Database:
+        """Where it is kept; a service keeps its own tables beside."""
+        return self._database
+
     def close(self) -> None:
         """Close the connections. The ledger stays where it is; what was in memory is gone."""
         self._database.close()

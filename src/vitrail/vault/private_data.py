@@ -231,13 +231,31 @@ class PrivateData:
 
     def __of(self, part: Part) -> PrivateData:
         """The same data, less the rows of other parts."""
-        made = PrivateData.__new__(PrivateData)
+        made = self.__view()
         made.__facts = replace(self.__facts, n_rows_public=max(1, round(self.n_rows_public / part.count)))
-        made.__name = f"{self.__name}, {part}"
-        made.__analyst, made.__version, made.__part = self.__analyst, self.__version, part
+        made.__name, made.__part, made.__predictions = f"{self.__name}, {part}", part, Predictions(made.__facts)
         made.__rows = PartRows(self.__rows, self.schema.n_columns, name=part.name, index=part.index, count=part.count)
-        made.__predictions, made.__engine = Predictions(made.__facts), self.__engine
-        made.__ledger, made.__account, made.__delta = self.__ledger, self.__account, self.__delta
+        return made
+
+    def for_analyst(self, analyst: str) -> PrivateData:
+        """The same rows, asked by somebody else: a view, no copy. Their questions go on their line of the bill.
+
+        Examples
+        --------
+        >>> import numpy as np, vitrail as vt
+        >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
+        >>> data = vt.PrivateData({"age": np.arange(9.0)}, schema, name="nine", n_rows_public=10, budget=vt.Budget(1, 1e-6))
+        >>> _ = vt.marginals(data.for_analyst("alice"), epsilon=0.5)
+        >>> round(data.budget.of_analyst("alice").spent_epsilon, 3)
+        0.5
+        """
+        (made := self.__view()).__analyst = _checks.text("analyst", analyst)
+        return made
+
+    def __view(self) -> PrivateData:
+        made = PrivateData.__new__(PrivateData)
+        for name in PrivateData.__slots__:
+            setattr(made, name, getattr(self, name))
         return made
 
     def keep(self, name: str, content: bytes) -> None:
@@ -266,24 +284,14 @@ class PrivateData:
 
     @overload
     def quote(
-        self,
-        question: Priced[Tag],
-        *,
-        epsilon: Given = None,
-        mu: Given = None,
-        half_width: Given = None,
-        verdict: Goal = None,
-    ) -> Tag: ...
+        self, question: Priced[Tag], *,
+        epsilon: Given = None, mu: Given = None, half_width: Given = None, verdict: Goal = None,
+    ) -> Tag: ...  # fmt: skip
 
     def quote(
-        self,
-        question: Question | Priced[Tag],
-        *,
-        epsilon: Given = None,
-        mu: Given = None,
-        half_width: Given = None,
-        verdict: Goal = None,
-    ) -> Quote | Tag:
+        self, question: Question | Priced[Tag], *,
+        epsilon: Given = None, mu: Given = None, half_width: Given = None, verdict: Goal = None,
+    ) -> Quote | Tag:  # fmt: skip
         """What a question or an explainer would cost and how noisy it would be. Reads no row and charges nothing.
 
         ``half_width`` asks an explainer the other way round: what would bands this narrow cost; and ``verdict="clear"`` what
