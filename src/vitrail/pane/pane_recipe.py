@@ -40,6 +40,7 @@ from .. import __version__, _checks
 from ..accounting import Cost, JsonValue, epsilon_of
 from ..errors import InvalidInput
 from ..explain.counterfactual import Counterfactual
+from ..explain.elsewhere import elsewhere
 from ..explain.global_report import GlobalReport
 from ..explain.global_report import Part as ReportPart
 from ..explain.joint_sum import MOST_EXPLAINED
@@ -299,6 +300,9 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
     def __call__(self, *, epsilon: Given = None, mu: Given = None) -> Pane:
         """Pay for the pane, all parts or none; the same again is free."""
+        if elsewhere(self) is not None:  # a service has put the ledger's lines in; the models are the caller's
+            asked = super().__call__(epsilon=epsilon, mu=mu)
+            return asked.with_model(list(self._models)) if self._models else asked
         last = self.data.budget.n_entries
         made = super().__call__(epsilon=epsilon, mu=mu)
         lines = _ledger_lines(self.data.budget, last, made.cost)
