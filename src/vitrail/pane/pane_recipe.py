@@ -300,9 +300,8 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
     def __call__(self, *, epsilon: Given = None, mu: Given = None) -> Pane:
         """Pay for the pane, all parts or none; the same again is free."""
-        if elsewhere(self) is not None:  # a service has put the ledger's lines in; the models are the caller's
-            asked = super().__call__(epsilon=epsilon, mu=mu)
-            return asked.with_model(list(self._models)) if self._models else asked
+        if elsewhere(self) is not None:  # a service puts the ledger's lines in itself
+            return super().__call__(epsilon=epsilon, mu=mu)
         last = self.data.budget.n_entries
         made = super().__call__(epsilon=epsilon, mu=mu)
         lines = _ledger_lines(self.data.budget, last, made.cost)

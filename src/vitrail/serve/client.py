@@ -23,7 +23,8 @@ from ..model import Model
 from ..pane.manifest import onnx_content
 from ..progress import one_bar
 from .problems import Problem
-from .remote_data import RemoteData
+from .remote_data import RemoteData, models_of
+from .remote_model import RemoteModel
 from .remote_transport import Transport, error_of, listed
 
 if TYPE_CHECKING:
@@ -184,18 +185,24 @@ class RemoteHouse:
     def model(self, name: str) -> Model:
         """A model that the owner approved: its file, with output, range and inputs as they are declared.
 
-        The service decides whether its file may be had. A file that you have yourself may be used as well,
-        ``vt.Model("income.onnx")``: it is recognised by its content.
+        Where the owner does not hand out the file, the model is explained by the service and cannot be asked here. A file
+        that you have yourself may be used as well, ``vt.Model("income.onnx")``: it is recognised by its content.
         """
         lines = {str(line["name"]): line for line in self._listed("models")}
         if name not in lines:
             there = _checks.listed(list(map(repr, lines))) or "none"
             raise InvalidInput(f"there is no model {name!r} here; there is {there}.{_checks.did_you_mean(name, lines)}")
         if name not in self._models:
-            line, (_, content) = lines[name], self.transport.file("models", name, "file")
-            _check_digest(content, line.get("sha256"), f"the file of the model {name!r}")
-            self._models[name] = _declared_model(content, line)
+            self._models[name] = self._opened(lines[name])
         return self._models[name]
+
+    def _opened(self, line: Mapping[str, Any]) -> Model:
+        name = str(line["name"])
+        if not line.get("download", True) and self.role != "owner":
+            return RemoteModel(line, self.address)
+        _, content = self.transport.file("models", name, "file")
+        _check_digest(content, line.get("sha256"), f"the file of the model {name!r}")
+        return _declared_model(content, line)
 
     def jobs(self) -> RemoteJobs:
         """Your questions, newest first."""
@@ -257,15 +264,15 @@ class RemoteHouse:
         One with the content of an approved model and another output, range or inputs is refused: the answer would be about
         the approved one.
         """
-        of = getattr(explainer, "of", None)
-        about = explainer if of is None else of[0]
-        given = getattr(about, "models", None) or about.model
-        names = described if isinstance(described, list) else [described]
-        models = given if isinstance(given, list | tuple) else [given]
+        names, models = described if isinstance(described, list) else [described], models_of(explainer)
         found = [self._name_of(model, name) for model, name in zip(models, names, strict=True)]
         return found if isinstance(described, list) else found[0]
 
     def _name_of(self, model: Model, described: str) -> str:
+        if isinstance(model, RemoteModel):
+            if model.address != self.address:
+                raise InvalidInput(f"{model.name} is a model of {model.address}; take one of this service: house.model(...)")
+            return model.at_service
         same = [line for line in self._listed("models") if f"sha256:{line.get('sha256')}" == described]
         if not same:
             return described  # the service says that it is not approved, and what is

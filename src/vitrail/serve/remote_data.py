@@ -16,8 +16,11 @@ from ..accounting.neighbours import check_neighbours, rows_per_person_of
 from ..errors import DamagedFile, InvalidInput
 from ..explain.elsewhere import Elsewhere
 from ..explain.row_count import warn_of_contradiction
+from ..model import Model
+from ..pane.pane import Pane
 from ..schema import Schema
 from ..vault import PrivateData, Quote
+from .remote_model import RemoteModel
 from .remote_statement import RemoteQuote, RemoteStatement, quote_of, statement_of
 from .remote_transport import listed
 
@@ -35,6 +38,14 @@ _NO_PARTS = "{name}.{method}() is not to be had of a service: its questions are 
 _OTHER_PERSON = "{name}.{method}() is not to be had of a service: who asks is who shows the token. Connect with theirs"
 _CAPS = "{name}.{method}() is for the owner of the rows, in the house file or on the service's page"
 _KEPT = "{name}.{method}() is not to be had of a service, which keeps what you bought itself; save results with save()"
+
+
+def models_of(explainer: Any) -> list[Model]:
+    """The models that an explainer, or a fit, is about."""
+    of = getattr(explainer, "of", None)
+    about = explainer if of is None else of[0]
+    given = getattr(about, "models", None) or getattr(about, "model", None)
+    return [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
 
 
 class RemoteData(PrivateData, Elsewhere):
@@ -152,6 +163,9 @@ class RemoteData(PrivateData, Elsewhere):
         question_mu(epsilon, mu, self.delta)
         job = self._house.submit(self.name, self._request(explainer, points, epsilon=epsilon, mu=mu))
         result = self._house.collect(job)
+        if isinstance(result, Pane) and (models := models_of(explainer)):
+            here = not any(isinstance(model, RemoteModel) for model in models)
+            result = result.with_model(models) if here else result
         warn_of_contradiction(result)
         return result
 
