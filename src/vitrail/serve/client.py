@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
     from ..pane.pane import Pane
 
 TOKEN_VARIABLE = "VITRAIL_TOKEN"  # noqa: S105 - where it is, not what
-WAIT_SECONDS = 20.0
-"""How long the service may keep a request that waits for a job."""
+WAIT_SECONDS, APPROVAL_SECONDS = 3.0, 5.0
+"""How long the service may keep a request that waits for a job: so often its phase is told; and how often it is asked
+whether the owner has approved."""
 _OPEN = ("waiting", "queued", "running")
+_BEFORE_WORK = {"waiting": "waiting for the owner's approval", "queued": "waiting for its turn"}
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,7 @@ class RemoteHouse:
         name = str(line["name"])
         if not line.get("download", True) and self.role != "owner":
             return RemoteModel(line, self.address)
-        _, content = self.transport.file("models", name, "file")
+        content = self.transport.file("models", name, "file")
         _check_digest(content, line.get("sha256"), f"the file of the model {name!r}")
         return _declared_model(content, line)
 
@@ -216,7 +219,7 @@ class RemoteHouse:
         """A pane, to be used on this machine from then on; ``model`` as for ``vt.Pane.load``."""
         from ..pane.pane import Pane
 
-        _, content = self.transport.file("panes", _checks.text("pane_id", pane_id))
+        content = self.transport.file("panes", _checks.text("pane_id", pane_id))
         return Pane.from_bytes(content, model, what=f"the pane {pane_id!r}")
 
     def result(self, job_id: str) -> Any:
@@ -246,7 +249,9 @@ class RemoteHouse:
                         "wait_for_approval=True to wait here",
                         job=job.id,
                     )
-                shown.tell("waiting for the owner's approval" if job.state == "waiting" else job.phase, job.share)
+                shown.tell(_BEFORE_WORK.get(job.state) or job.phase or job.label, job.share)
+                if job.state == "waiting":
+                    time.sleep(APPROVAL_SECONDS)
                 job = RemoteJob.of(self.transport.get("jobs", job.id, wait=WAIT_SECONDS))
         if job.state != "done":
             raise error_of(
@@ -254,9 +259,9 @@ class RemoteHouse:
                 if job.problem is None
                 else Problem.from_json(job.problem)
             )
-        kind, content = self.transport.file("jobs", job.id, "result", **{"as": "file"})
+        content = self.transport.file("jobs", job.id, "result", **{"as": "file"})
         _check_digest(content, job.sha256, f"the result of the job {job.id}")
-        return read_result(job.kind or kind, content)
+        return read_result(job.kind or "", content)
 
     def named(self, explainer: Any, described: str | list[str]) -> str | list[str]:
         """The models of an explainer as this house calls them; those that it does not know stay as they were described.

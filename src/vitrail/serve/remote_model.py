@@ -54,6 +54,6 @@ class _Absent(Predictor):
 
 def _kept_back(name: str) -> ModelError:
     return ModelError(
-        f"{name} stays at the service, whose owner does not hand out its file; have the service explain it, or ask the owner "
-        f"for the file (download = true under [models.{name}])"
+        f"{name} stays at the service, whose owner does not hand out its file; have the service explain it, or ask the "
+        f"owner for the file (download = true under [models.{name}])"
     )

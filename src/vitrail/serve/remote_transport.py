@@ -69,16 +69,15 @@ class Transport:
     def get(self, *path: str, wait: float = 0.0, **query: object) -> Any:
         """The JSON value at a path; ``wait`` is how long the service may keep it."""
         asked = {**query, **({"wait": f"{wait:g}"} if wait else {})}
-        return self._parsed(self._request("GET", path, asked, None, self._timeout + wait)[1])
+        return self._parsed(self._request("GET", path, asked, None, self._timeout + wait))
 
     def post(self, *path: str, body: JsonValue, patience: float | None = None) -> Any:
         """What comes back for a JSON value."""
-        return self._parsed(self._request("POST", path, {}, body, patience or self._timeout)[1])
+        return self._parsed(self._request("POST", path, {}, body, patience or self._timeout))
 
-    def file(self, *path: str, **query: object) -> tuple[str, bytes]:
-        """The bytes at a path, and what the service says that they are (the Content-Type)."""
-        response, content = self._request("GET", path, query, None, self._timeout)
-        return response.getheader("Content-Type", ""), content
+    def file(self, *path: str, **query: object) -> bytes:
+        """The bytes at a path."""
+        return self._request("GET", path, query, None, self._timeout)
 
     def close(self) -> None:
         """Close this thread's connection; the next request opens another."""
@@ -90,7 +89,7 @@ class Transport:
 
     def _request(
         self, method: str, path: tuple[str, ...], query: dict[str, object], body: JsonValue, patience: float
-    ) -> tuple[HTTPResponse, bytes]:
+    ) -> bytes:
         target = f"{self._prefix}/v1/{'/'.join(quote(name, safe='') for name in path)}"
         target += f"?{urlencode(query)}" if query else ""
         content = None if method == "GET" else _written(body)
@@ -115,7 +114,7 @@ class Transport:
             else:
                 if response.status not in _TRY_AGAIN or last or _is_final(answer):
                     self._check(response, answer)
-                    return response, answer
+                    return answer
                 pause = max(pause, _wanted_pause(response))
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)

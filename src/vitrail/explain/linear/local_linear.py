@@ -200,7 +200,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         """
         self._check_sampling()
         method = self._method
-        if elsewhere(self) is not None and getattr(method, "history", None) is None:  # a service keeps the history
+        if elsewhere(self) is not None and not (isinstance(method, FromHistory) and method.history is not None):
             return super().__call__(points, epsilon=epsilon, mu=mu)
         if isinstance(method, Adaptive):
             price = question_mu(epsilon, mu, self.data.delta)
