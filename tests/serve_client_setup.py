@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitrail.serve.access.gate import Gate
-
 import vitrail as vt
 from serve_setup import listening, serving
+from vitrail.serve.access.gate import Gate
 from vitrail.serve.service import Service
 from vitrail.serve.web.app import create_app
 
@@ -44,7 +43,7 @@ def listening_house(path: Path) -> Iterator[Place]:
     """The service of a house file, at a real socket."""
     with serving(path) as service:
         gate = Gate(service.house, service.ledger.database)
-        with listening(create_app(service, gate)) as address:
+        with listening(create_app(service, gate=gate)) as address:
             yield Place(service, address, gate)
 
 

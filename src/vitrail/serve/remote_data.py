@@ -8,6 +8,7 @@ the rows is refused with a sentence: a service takes no code.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..accounting import Cost
@@ -18,6 +19,7 @@ from ..explain.elsewhere import Elsewhere
 from ..explain.row_count import warn_of_contradiction
 from ..model import Model
 from ..pane.pane import Pane
+from ..results.synopsis import Synopsis
 from ..schema import Schema
 from ..vault import PrivateData, Quote
 from .remote_model import RemoteModel
@@ -36,7 +38,7 @@ _NO_CODE = (
 _OWN_STEPS = "{name}.{method}() is a step that a service takes itself; call the explainer, with epsilon= or mu="
 _NO_PARTS = "{name}.{method}() is not to be had of a service: its questions are about all rows. Ask the owner of the rows"
 _OTHER_PERSON = "{name}.{method}() is not to be had of a service: who asks is who shows the token. Connect with theirs"
-_CAPS = "{name}.{method}() is for the owner of the rows, in the house file or on the service's page"
+_CAPS = "{name}.{method}() is for the owner of the rows; they set caps in the house file, or on the service's page"
 _KEPT = "{name}.{method}() is not to be had of a service, which keeps what you bought itself; save results with save()"
 
 
@@ -46,6 +48,15 @@ def models_of(explainer: Any) -> list[Model]:
     about = explainer if of is None else of[0]
     given = getattr(about, "models", None) or getattr(about, "model", None)
     return [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
+
+
+def with_models(result: Any, models: list[Model]) -> Any:
+    """A result that asks a model, with the caller's: files hold none. One that stays at the service cannot be asked here."""
+    if not models or any(isinstance(model, RemoteModel) for model in models):
+        return result
+    if isinstance(result, Pane):
+        return result.with_model(models)
+    return replace(result, model=models[0]) if isinstance(result, Synopsis) else result
 
 
 class RemoteData(PrivateData, Elsewhere):
@@ -163,11 +174,8 @@ class RemoteData(PrivateData, Elsewhere):
         question_mu(epsilon, mu, self.delta)
         job = self._house.submit(self.name, self._request(explainer, points, epsilon=epsilon, mu=mu))
         result = self._house.collect(job)
-        if isinstance(result, Pane) and (models := models_of(explainer)):
-            here = not any(isinstance(model, RemoteModel) for model in models)
-            result = result.with_model(models) if here else result
         warn_of_contradiction(result)
-        return result
+        return with_models(result, models_of(explainer))
 
     def price(self, explainer: Any, points: object, **goal: float | str | None) -> RemoteQuote:
         """What the service would ask for it, and what it would be worth. Free."""

@@ -26,7 +26,7 @@ from .problems import Problem
 
 ATTEMPTS = 6
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.2, 30.0
-"""Pauses between attempts double, from the one; a service that asks for a longer one is given up to the other."""
+"""Pauses between attempts double, from the one on; a service that asks for a longer one is given up to the other."""
 MOST_BYTES = 2**30
 """Of an answer."""
 _TRY_AGAIN = (429, 502, 503, 504)
@@ -93,7 +93,7 @@ class Transport:
         target = f"{self._prefix}/v1/{'/'.join(quote(name, safe='') for name in path)}"
         target += f"?{urlencode(query)}" if query else ""
         content = None if method == "GET" else _written(body)
-        pause = FIRST_PAUSE_SECONDS
+        pause = 0.0  # a connection that was kept too long is opened again at once
         for attempt in range(1, ATTEMPTS + 1):
             last = attempt == ATTEMPTS
             try:
@@ -115,9 +115,9 @@ class Transport:
                 if response.status not in _TRY_AGAIN or last or _is_final(answer):
                     self._check(response, answer)
                     return answer
-                pause = max(pause, _wanted_pause(response))
+                pause = max(pause, FIRST_PAUSE_SECONDS, _wanted_pause(response))
             time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            pause = min(max(2 * pause, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
         raise AssertionError("the last attempt returns or raises")
 
     def _sent(self, method: str, target: str, content: bytes | None, patience: float) -> tuple[HTTPResponse, bytes]:
