@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import ipaddress
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -50,7 +53,8 @@ def listening_house(path: Path) -> Iterator[Place]:
 class BreakingWire:
     """A wire to a service that breaks: of the first so many requests, the answer is cut off after the service gave it."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self._to = ("127.0.0.1", int(address.rpartition(":")[2]))
         self._door = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self._door.getsockname()[1]}"
@@ -62,21 +66,53 @@ class BreakingWire:
             while True:
                 threading.Thread(target=self._carry, args=(self._door.accept()[0],), daemon=True).start()
 
-    def _carry(self, near: socket.socket) -> None:
+    def _carry(self, plain: socket.socket) -> None:
+        try:
+            near = plain if self._tls is None else self._tls.wrap_socket(plain, server_side=True)
+        except OSError:  # they did not trust the certificate
+            return
         with near, socket.create_connection(self._to) as far, suppress(OSError):
-            while asked := near.recv(1 << 20):
-                far.sendall(asked)
-                answer = far.recv(1 << 20)
+            threading.Thread(target=_pass_on, args=(near, far), daemon=True).start()
+            while answer := far.recv(1 << 20):
                 if self.breaks:
                     self.breaks, self.broken = self.breaks - 1, self.broken + 1
+                    near.shutdown(socket.SHUT_RDWR)
                     return
                 near.sendall(answer)
-                far.settimeout(0.05)
-                with suppress(TimeoutError):
-                    while more := far.recv(1 << 20):
-                        near.sendall(more)
-                far.settimeout(60)
 
     def close(self) -> None:
         """Listen no more."""
         self._door.close()
+
+
+def _pass_on(near: socket.socket, far: socket.socket) -> None:
+    with suppress(OSError):
+        while asked := near.recv(1 << 20):
+            far.sendall(asked)
+        far.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def certificate(folder: Path, place: Place) -> Iterator[tuple[str, Path]]:
+    """The same service by TLS, with a certificate that nobody signed, and its file."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
+    now = datetime.datetime.now(datetime.UTC)
+    alone = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    alone = alone.serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
+    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    signed = alone.add_extension(here, critical=False).sign(key, hashes.SHA256())
+    file, secret = folder / "certificate.pem", folder / "key.pem"
+    file.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    private = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, *private))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file, secret)
+    wire = BreakingWire(place.address, context)
+    try:
+        yield wire.address.replace("http", "https"), file
+    finally:
+        wire.close()
