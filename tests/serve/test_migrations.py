@@ -6,7 +6,6 @@ from contextlib import closing
 
 import pytest
 import sqlalchemy as sql
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
@@ -53,10 +52,8 @@ def empty(where):
 def at_step(where, step):
     """Make tables by the steps alone, up to one of them, and forget that there were steps: as earlier versions left it."""
     engine = sql.create_engine(where)
-    _, config = migrate._alembic()
     with engine.begin() as connection:
-        config.attributes.update(connection=connection, version_table=migrate.VERSION_TABLE)
-        command.upgrade(config, step)
+        migrate.take_steps(connection, step)
         connection.execute(sql.text(f"DROP TABLE {migrate.VERSION_TABLE}"))
     engine.dispose()
 
@@ -99,7 +96,7 @@ def test_a_ledger_of_the_first_version_verifies_before_and_after(address):
 
 def test_steps_make_what_the_tables_of_today_say(address):
     """By the steps from nothing, and by ``create_all``: the same columns, types, nullability, keys and indexes."""
-    at_step(address, "head")
+    at_step(address, migrate.head())
     engine = sql.create_engine(address)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), list(BOTH)) == []
@@ -122,7 +119,7 @@ def test_steps_make_what_the_tables_of_today_say(address):
 
 
 def test_a_column_that_the_steps_forgot_would_be_found(address):
-    at_step(address, "head")
+    at_step(address, migrate.head())
     engine = sql.create_engine(address)
     with engine.begin() as connection:
         connection.execute(sql.text("ALTER TABLE vitrail_serve_jobs DROP COLUMN label"))

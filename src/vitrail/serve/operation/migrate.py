@@ -28,7 +28,7 @@ _STEPS = Path(__file__).parent / "migrations"
 _LEDGER = "vitrail_entries"
 _INDEX = "vitrail_reservations", "vitrail_reservations_open"
 _SERVICE = tuple(f"vitrail_serve_{name}" for name in ("tokens", "sessions", "jobs", "panes"))
-_ONE_AT_A_TIME = threading.Lock()  # what Alembic calls its context is one for the process
+_ONE_AT_A_TIME = threading.Lock()  # Alembic's op is one for the process
 
 
 def upgrade(database: Database) -> list[str]:
@@ -56,18 +56,16 @@ def upgrade(database: Database) -> list[str]:
     >>> upgrade(database), upgrade(database), revision(database)
     (['0003'], [], '0003')
     """
-    command, config = _alembic()
     if revision(database) == head():
         return []  # a reader's look: a server that starts beside others waits for nobody
     with _ONE_AT_A_TIME, database.transaction(read_only=False) as connection:
         lock_creation(connection)
         before = _recorded(connection)
         _refuse_unknown(before, database.where)
-        config.attributes.update(connection=connection, version_table=VERSION_TABLE)
-        if before is None and (found := _found(connection, database.where)) is not None:
-            command.stamp(config, found)
-            before = found
-        command.upgrade(config, "head")
+        if before is None:
+            before = _found(connection, database.where)
+            _context(connection).stamp(_scripts(), before or "base")
+        take_steps(connection, head())
     return [step for step in steps() if before is None or step > before]
 
 
@@ -82,13 +80,24 @@ def check_known(database: Database) -> None:
     _refuse_unknown(revision(database), database.where)
 
 
+def take_steps(connection: Connection, last: str) -> None:
+    """Take the steps up to ``last`` that the database does not say it has had, in the connection's transaction."""
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationStep
+
+    def to_take(now: tuple[str, ...], _: object) -> list[Any]:
+        newest_first = _scripts().iterate_revisions(last, now or "base", implicit_base=True)
+        return [MigrationStep.upgrade_from_script(_scripts().revision_map, step) for step in reversed([*newest_first])]
+
+    context = _context(connection, fn=to_take)
+    with Operations.context(context):
+        context.run_migrations()
+
+
 @cache
 def steps() -> tuple[str, ...]:
     """Every step that this version knows, oldest first."""
-    from alembic.script import ScriptDirectory
-
-    every: list[str] = [step.revision for step in ScriptDirectory.from_config(_alembic()[1]).walk_revisions()]
-    return tuple(reversed(every))
+    return tuple(reversed([str(step.revision) for step in _scripts().walk_revisions()]))
 
 
 def head() -> str:
@@ -96,19 +105,22 @@ def head() -> str:
     return steps()[-1]
 
 
-def _alembic() -> tuple[Any, Any]:
-    """Alembic's commands, and a configuration without a file."""
+@cache
+def _scripts() -> Any:
+    """The files of the steps, as Alembic reads them: without a configuration file, and without an ``env.py``."""
     try:
-        from alembic import command
-        from alembic.config import Config
+        from alembic.script import ScriptDirectory
     except ImportError as error:
         raise VitrailError(
             "the service keeps its tables with alembic, which is not installed: pip install 'vitrail[serve]'"
         ) from error
-    config = Config()
-    config.set_main_option("script_location", str(_STEPS).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    return command, config
+    return ScriptDirectory(str(_STEPS))
+
+
+def _context(connection: Connection, **options: object) -> Any:
+    from alembic.runtime.migration import MigrationContext
+
+    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE, **options})
 
 
 def _recorded(connection: Connection) -> str | None:

@@ -1,1 +1,1 @@
-"""The history of the tables, for Alembic: ``env.py`` runs the files of ``versions`` in the transaction of ``migrate``."""
+"""The history of the tables, for Alembic: ``migrate`` takes the steps in ``versions``, in a transaction of the ledger's."""
