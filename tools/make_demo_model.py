@@ -40,7 +40,8 @@ def main() -> None:
     words += ["--rows", str(N_PRIVATE), "--budget", str(BUDGET), "--name", "census", "-o", str(declaration), "--no-ask"]
     with redirect_stdout(StringIO()):
         app(words, standalone_mode=False)
-    text = declaration.read_text(encoding="utf-8").replace(f'source = "{DEMO / "census.parquet"}"', 'source = "census.parquet"')
+    rows = DEMO / "census.parquet"
+    text = declaration.read_text(encoding="utf-8").replace(f'source = "{rows}"', f'source = "{rows.name}"')
     declaration.write_text(text, encoding="utf-8")
 
     schema = read_declaration(declaration).schema.without("income")

@@ -29,7 +29,7 @@ FIELDS = frozenset(
     {
         *("person", "role", "credential", "method", "route", "status", "code", "job", "dataset", "explainer", "model"),
         *("account", "state", "attempts", "step", "steps", "address", "version", "name", "datasets", "models", "people"),
-        *("kind", "sentence", "logger", "signal", "n_jobs", "head"),
+        *("kind", "sentence", "logger", "signal", "where"),
     }
 )
 """What a line may hold beside time, level and event. No time that something took, no count of rows, no value."""

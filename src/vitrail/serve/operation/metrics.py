@@ -38,12 +38,10 @@ TOLD_BY_ROWS = frozenset({"unanswered", "unexpected"})
 FREE_ROUTES = frozenset(
     {
         *("/healthz", "/readyz", "/v1/me", "/v1/datasets", "/v1/datasets/{}", "/v1/datasets/{}/budget"),
-        *("/v1/datasets/{}/bill", "/v1/models", "/v1/datasets/{}/quotes", "/v1/ledger/entries", "/v1/access-log"),
+        *("/v1/datasets/{}/bill", "/v1/models", "/v1/datasets/{}/quotes", "/v1/ledger/{}/entries", "/v1/access-log"),
     }
 )
 """Routes that read no row and wait for no job, with the names of their parameters left out."""
-ELSEWHERE = "elsewhere"
-"""The template of a request that no route took: its path is whatever somebody typed."""
 
 
 ANSWERED = "2xx or 500"
@@ -70,10 +68,12 @@ class Metrics:
     Examples
     --------
     >>> metrics = Metrics()
-    >>> metrics.request("GET", "/v1/jobs/{job_id}", 200, seconds=0.01)
-    >>> metrics.refused("budget-exceeded")
+    >>> metrics.request("/v1/jobs/{job_id}", 200, seconds=0.01)
+    >>> metrics.request("/v1/datasets/{dataset}/explanations", 402, "budget-exceeded")
     >>> text = metrics.text().decode()
-    >>> 'vitrail_requests_total{method="GET",route="/v1/jobs/{job_id}",status="2xx or 500"} 1.0' in text
+    >>> 'vitrail_requests_total{route="/v1/jobs/{job_id}",status="2xx or 500"} 1.0' in text
+    True
+    >>> 'vitrail_refusals_total{code="budget-exceeded"} 1.0' in text
     True
     >>> "/v1/jobs" in text.partition("vitrail_free_request_seconds")[2]
     False
@@ -86,7 +86,7 @@ class Metrics:
         self._requests = counter(
             "vitrail_requests",
             "Requests by route and class of status.",
-            ["method", "route", "status"],
+            ["route", "status"],
             registry=self.registry,
         )
         self._refusals = counter(
@@ -101,20 +101,27 @@ class Metrics:
         for code in TITLES.keys() - TOLD_BY_ROWS:
             self._refusals.labels(code)
 
-    def request(self, method: str, route: str | None, status: int, *, seconds: float | None = None) -> None:
-        """Count a request by the template of its route (None where there is none), and time it if it is free."""
-        template = route or ELSEWHERE
-        known = method if method in ("GET", "HEAD", "POST", "PUT", "DELETE") else "other"
-        free = re.sub(r"\{[^}]*\}", "{}", template) in FREE_ROUTES
-        kind = f"{status // 100}xx" if free or status not in (*range(200, 300), 500) else ANSWERED
-        self._requests.labels(known, template, kind).inc()
-        if free and seconds is not None:
-            self._seconds.labels(template).observe(seconds)
+    def request(self, route: str, status: int, code: str | None = None, seconds: float | None = None) -> None:
+        """Count a request.
 
-    def refused(self, code: str) -> None:
-        """Count a refusal, if no row can have caused it."""
+        Parameters
+        ----------
+        route : str
+            The template of its route, never its path, which is whatever somebody typed.
+        status : int
+            Of the answer.
+        code : str, optional
+            Of the problem it was refused with; counted if no row can have caused it.
+        seconds : float, optional
+            How long it took; kept if the route is free.
+        """
+        free = re.sub(r"\{[^}]*\}", "{}", route) in FREE_ROUTES
+        kind = f"{status // 100}xx" if free or status not in (*range(200, 300), 500) else ANSWERED
+        self._requests.labels(route, kind).inc()
         if code in TITLES and code not in TOLD_BY_ROWS:
             self._refusals.labels(code).inc()
+        if free and seconds is not None:
+            self._seconds.labels(route).observe(seconds)
 
     def text(self, service: Served | None = None) -> bytes:
         """Everything, as ``/metrics`` answers; with budgets and jobs of a service, as they stand now."""
