@@ -26,13 +26,14 @@ Tests: tests/explain/test_recipe.py, test_recipe_crashes.py, and the table of ex
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -376,6 +377,17 @@ class Explainer(ABC):
     """What all explainers have in common: dataclasses, whose fields are data, model and options."""
 
     data: PrivateData
+
+    def __new__(cls, *args: object, **options: object) -> Self:
+        """Remember what it was made with, as it was given: a service is sent that (``given``)."""
+        made = super().__new__(cls)
+        object.__setattr__(made, "_given", (args, options))
+        return made
+
+    def given(self) -> dict[str, Any]:
+        """Its arguments by name, before they were checked and completed."""
+        args, options = self.__dict__["_given"]
+        return dict(inspect.signature(type(self)).bind(*args, **options).arguments)
 
     def check_inputs(self, *models: object) -> None:
         """Refuse what is neither private data nor a model of ours."""

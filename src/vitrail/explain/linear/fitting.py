@@ -40,7 +40,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -97,9 +97,12 @@ class Fitting(GlobalExplainer[F]):
     ----------
     make : callable
         Makes the conversation; whatever is wrong with model or columns is an error.
+    of : tuple, optional
+        The explainer that it is a fit of, and the kind of fit.
     """
 
     make: Callable[[], Conversation[F]]
+    of: tuple[Any, Any] | None = None
 
     def conversation(self) -> Conversation[F]:
         """What would be said to the vault."""

@@ -311,11 +311,12 @@ class LocalLinear(LocalExplainer[Attribution]):
         if isinstance(chosen, Rows):
             weight = None if self.weight is None else problem.weight
             facts = self.data, problem, chosen, self._training, weight, self.sampling_rate
-            return Fitting(partial(rows_conversation, *facts))
+            return Fitting(partial(rows_conversation, *facts), (self, chosen))
         all_rows(self.sampling_rate, "this fit", f"{NOT_TOLD}; fit(kind='rows') can know it")
         if isinstance(chosen, Moments) and self.weight is None:
             problem = replace(problem, weight=polynomial())
-        return Fitting(partial(synopsis_conversation, self.data, problem, chosen, self._training, self.key))
+        made = partial(synopsis_conversation, self.data, problem, chosen, self._training, self.key)
+        return Fitting(made, (self, chosen))
 
     @overload
     def fit(self, *, kind: SynopsisKind = "auto", epsilon: Given = None, mu: Given = None) -> Synopsis: ...
