@@ -78,10 +78,9 @@ def start(
 
     def begun(tokens: Tokens) -> None:
         print_lines(f"{read.name} is served at {address}")
-        secret = tokens.first_owner_token()
         if demo:
             _print_demo_tokens(tokens, read)
-        elif secret is not None:
+        elif (secret := tokens.first_owner_token()) is not None:
             print_lines(
                 f"The owner's token, shown this once: {secret}",
                 f"Sign in with it at {address}; `vitrail serve token {house} NAME` makes tokens for others.",

@@ -124,7 +124,7 @@ def serve(house: House, log: Log, *, begun: Callable[[Tokens], None]) -> None:
         Is called once, when requests are taken, with the tokens: for what is printed.
     """
     from ..service import Service
-    from ..web.app import create_app
+    from ..web.operating import whole_app
 
     _no_core_dumps()
     listening = bound(house)
@@ -135,14 +135,14 @@ def serve(house: House, log: Log, *, begun: Callable[[Tokens], None]) -> None:
         )
         service.start()
         try:
-            server = _server(create_app(service), house)
+            server = _server(whole_app(service), house)
             begun(Tokens(ledger.database, house))
             log.write("started", name=house.name, address=address_of(house), steps=" ".join(taken))
             server.run(sockets=[listening])
         finally:
-            log.write("ending")
-            service.stop()
-            log.write("ended")
+            if not service.stopping:  # the application drained it, unless it never came that far
+                service.stop()
+            log.write("ended", name=house.name)
 
 
 def _server(app: Any, house: House) -> Any:

@@ -26,8 +26,8 @@ DESCRIPTION = (
 
 
 def create_app(
-    service: Service, gate: Any, *, access_log: Any = None, on_end: Callable[[str, int, str | None], None] | None = None,
-    more: Callable[[Doors], None] | None = None,
+    service: Service, gate: Any, *, access_log: Any = None,
+    on_end: Callable[[str, int, str | None, float], None] | None = None, more: Callable[[Doors], None] | None = None,
 ) -> FastAPI:  # fmt: skip
     """The application of a service.
 
@@ -40,7 +40,7 @@ def create_app(
     access_log : AccessLog, optional
         Where requests are written down.
     on_end : callable, optional
-        Is told route, status and problem code of every request.
+        Is told route, status, problem code and seconds of every request.
     more : callable, optional
         Makes more routes: pages, metrics.
     """
@@ -80,5 +80,5 @@ def create_app(
     async def problem(request: Request, error: Problem) -> Response:
         return refused(request, error)
 
-    install(app, rules, gate, access_log, on_end or (lambda route, status, code: None))
+    install(app, rules, gate, access_log, on_end or (lambda route, status, code, seconds: None))
     return app

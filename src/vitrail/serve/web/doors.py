@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -175,7 +176,9 @@ def whom(request: Request) -> Principal:
     return principal
 
 
-def install(app: FastAPI, rules: Rules, gate: Any, access_log: Any, on_end: Callable[[str, int, str | None], None]) -> None:
+def install(
+    app: FastAPI, rules: Rules, gate: Any, access_log: Any, on_end: Callable[[str, int, str | None, float], None]
+) -> None:
     """Let every request come through the doors.
 
     Parameters
@@ -189,11 +192,12 @@ def install(app: FastAPI, rules: Rules, gate: Any, access_log: Any, on_end: Call
     access_log : object or None
         Where requests are written down.
     on_end : callable
-        Is told route, status and problem code of every request, for the metrics.
+        Is told route, status, problem code and seconds of every request, for the metrics.
     """
 
     @app.middleware("http")
     async def through(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        began = time.monotonic()
         request.state.principal, request.state.csrf, request.state.problem = None, None, None
         template, parts = _matched(app, request)
         try:
@@ -205,16 +209,9 @@ def install(app: FastAPI, rules: Rules, gate: Any, access_log: Any, on_end: Call
         problem: Problem | None = request.state.problem
         if access_log is not None and template not in ("/healthz", "/readyz"):
             names = {name: parts[name] for name in _LOGGED if name in parts and response.status_code < 400}
-            access_log.write(
-                person=None if principal is None else principal.name,
-                role=None if principal is None else principal.role,
-                credential=None if principal is None else principal.credential,
-                method=request.method,
-                route=template or "none",
-                names=names,
-                status=response.status_code,
-            )
-        on_end(template or "none", response.status_code, None if problem is None else problem.code)
+            access_log.write(principal, request.method, template or "", response.status_code, names)
+        seconds = time.monotonic() - began
+        on_end(template or "none", response.status_code, None if problem is None else problem.code, seconds)
         for name, value in SECURITY_HEADERS.items():
             response.headers.setdefault(name, value)
         return response
