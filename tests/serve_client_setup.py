@@ -55,11 +55,15 @@ class BreakingWire:
 
     def __init__(self, address: str, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
-        self._to = ("127.0.0.1", int(address.rpartition(":")[2]))
+        self.lead_to(address)
         self._door = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self._door.getsockname()[1]}"
         self.breaks, self.broken = 0, 0
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def lead_to(self, address: str) -> None:
+        """Lead there from now on."""
+        self._to = ("127.0.0.1", int(address.rpartition(":")[2]))
 
     def _accept(self) -> None:
         with suppress(OSError):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -94,7 +97,7 @@ def test_an_approved_model_is_known_by_its_content(place: Place) -> None:
         vt.Shapley(data, vt.Model(lambda x: x[:, 0], range=(0, 1), inputs="features", name="score"))(POINT, epsilon=0.1)
 
 
-def test_a_model_that_is_not_approved_is_refused_by_the_service(place: Place, tmp_path: Path) -> None:
+def test_a_model_that_is_not_approved_is_refused_by_the_service(place: Place) -> None:
     import onnx
 
     other = onnx.load_from_string(onnx_model())
@@ -158,7 +161,7 @@ def test_panes_are_fetched_and_read_here(place: Place) -> None:
     assert [one.id for one in place.connect("rita").panes()] == [line.id]
 
 
-def test_the_phases_of_a_job_are_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_phases_of_a_job_are_told(place: Place) -> None:
     heard: list[tuple[str, float]] = []
     phases = client._Phases(lambda label, share: heard.append((label, share)) or contextmanager(lambda: iter([None]))())
     with phases as shown:
@@ -174,7 +177,7 @@ def test_the_phases_of_a_job_are_told(place: Place, monkeypatch: pytest.MonkeyPa
 # --- what is refused -----------------------------------------------------------------------------------------------------
 
 
-def test_a_question_that_does_not_fit_is_refused_as_local_data_does(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_that_does_not_fit_is_refused_as_local_data_does(place: Place) -> None:
     data = place.connect("owner")["staff"]
     before = data.budget.spent_epsilon
     with pytest.raises(BudgetExceeded) as caught:
@@ -250,7 +253,44 @@ def test_an_answer_that_is_lost_on_the_way_is_not_paid_twice(place: Place) -> No
         wire.close()
 
 
-def test_a_service_that_is_not_there_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_that_began_again_hands_out_the_same_answer(tmp_path: Path) -> None:
+    """A question, then a restart at another port behind the same wire: the answer is collected, and paid once."""
+    path = write_house(tmp_path)
+    with listening_house(path) as first:
+        wire = BreakingWire(first.address)
+        data = first.connect(address=wire.address)["staff"]
+        bought = vt.marginals(data, epsilon=0.2)
+    with listening_house(path) as second:
+        wire.lead_to(second.address)
+        assert vt.marginals(data, epsilon=0.2) == bought
+        assert data.budget.n_questions == 1
+    wire.close()
+
+
+def test_many_threads_may_share_a_house(place: Place) -> None:
+    house = place.connect()
+    data = house["staff"]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda bins: vt.marginals(data, bins=bins, epsilon=0.05), [21, 22, 21, 22]))
+    assert found[0] == found[2] != found[1] == found[3]
+
+
+def test_the_client_needs_nothing_of_the_server() -> None:
+    hidden = ["fastapi", "starlette", "uvicorn", "pydantic", "alembic", "authlib", "joserfc", "prometheus_client"]
+    program = f"""import sys
+for name in {hidden}:
+    sys.modules[name] = None
+import vitrail as vt
+try:
+    vt.connect("http://vitrail.example", "vt_token")
+except vt.errors.InvalidInput:
+    import vitrail.serve.kinds
+    print("refused")"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "refused\n", done.stderr
+
+
+def test_a_service_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vitrail.serve.remote_transport.FIRST_PAUSE_SECONDS", 0.001)
     with pytest.raises(Unreachable, match=r"cannot be reached: .*asking it again collects its answer"):
         vt.connect("http://127.0.0.1:9", "vt_token")

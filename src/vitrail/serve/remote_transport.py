@@ -24,7 +24,7 @@ from ..accounting import JsonValue
 from ..errors import BudgetExceeded, DamagedFile, InvalidInput, LedgerError, Unanswered, VitrailError
 from .problems import Problem
 
-ATTEMPTS = 6
+ATTEMPTS = 8
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.2, 30.0
 """Pauses between attempts double, from the one on; a service that asks for a longer one is given up to the other."""
 MOST_BYTES = 2**30
