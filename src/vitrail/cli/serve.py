@@ -127,11 +127,10 @@ def backup(
 
     A ledger in PostgreSQL is copied by pg_dump: then the heads alone are written.
     """
-    from ..ledger import SqlLedger
     from ..serve.operation.backup import back_up
+    from ..serve.operation.running import existing_ledger
 
-    declared = _read(house)
-    with closing(SqlLedger(declared.ledger, must_exist=True)) as ledger:
+    with closing(existing_ledger(_read(house))) as ledger:
         made = back_up(ledger, destination, overwrite=overwrite)
     for account in made.accounts:
         print_lines(f"Account {account.account!r}: {account.n_entries} entries, head {account.head}")

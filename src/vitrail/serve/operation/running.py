@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidInput, LedgerError, VitrailError
@@ -82,7 +83,7 @@ def _plain_http(house: House) -> list[str]:
 
 def _ledger_line(house: House) -> str:
     try:
-        ledger = SqlLedger(house.ledger, must_exist=True)
+        ledger = existing_ledger(house)
     except LedgerError as error:
         return f"ledger: none there yet, it would be made ({error})"
     with closing(ledger):
@@ -90,6 +91,11 @@ def _ledger_line(house: House) -> str:
         step = revision(ledger.database)
         stands = "has served nobody yet" if step is None else f"tables at step {step}"
         return f"ledger {ledger.database.where}: {stands}"
+
+
+def existing_ledger(house: House) -> SqlLedger:
+    """The ledger of a house, if it is there already: looking must not create one."""
+    return SqlLedger(house.ledger if "://" in house.ledger else Path(house.ledger), must_exist=True)
 
 
 @contextmanager
