@@ -18,7 +18,7 @@ from vitrail.nothing_escapes import hushed
 from vitrail.serve.access.tokens import Tokens
 from vitrail.serve.operation import backup, health, logs, metrics, migrate
 from vitrail.serve.problems import TITLES
-from vitrail.serve.web.operating import whole_app
+from vitrail.serve.web.app import create_app
 
 QUESTION = {"explainer": "marginals", "epsilon": 0.5}
 
@@ -26,7 +26,6 @@ QUESTION = {"explainer": "marginals", "epsilon": 0.5}
 @pytest.fixture
 def service(tmp_path):
     with serve_setup.serving(serve_setup.write_house(tmp_path)) as service:
-        migrate.upgrade(service.ledger.database)
         yield service
 
 
@@ -186,7 +185,7 @@ def test_free_routes_are_timed_and_others_are_not():
 
 
 def test_every_free_route_is_a_route(service):
-    app = whole_app(service)
+    app = create_app(service)
     known = {metrics.re.sub(r"\{[^}]*\}", "{}", route.path) for route in app.routes}
     assert metrics.FREE_ROUTES - known <= {"/v1/access-log"}
     assert not any("explanations" in route or "jobs" in route or "panes" in route for route in metrics.FREE_ROUTES)
@@ -203,7 +202,7 @@ def test_two_services_of_a_process_count_apart():
 
 @pytest.fixture
 def client(service):
-    app = whole_app(service)
+    app = create_app(service)
     tokens = Tokens(service.ledger.database, service.house)
     with TestClient(app) as client:
         bearers = {name: {"Authorization": f"Bearer {tokens.issue(name)[1]}"} for name in serve_setup.PEOPLE}

@@ -224,7 +224,7 @@ def ended_by(running, number):
 
 
 def test_a_question_that_a_signal_cut_is_continued_and_charged_once(tmp_path):
-    house = serve_setup.write_house(tmp_path, slot=3.0, more="drain_seconds = 0")
+    house = serve_setup.write_house(tmp_path, slot=60.0, more="drain_seconds = 0")
     with process(tmp_path, "house.toml") as (running, address):
         secret = re.search(r"shown this once: (vt_\S+)", (tmp_path / "printed.txt").read_text())[1]
         question = {"explainer": "marginals", "epsilon": 0.5}
@@ -234,6 +234,7 @@ def test_a_question_that_a_signal_cut_is_continued_and_charged_once(tmp_path):
                 time.sleep(0.02)
             assert ended_by(running, signal.SIGTERM) == 0
             assert waiting.exception(60) is not None or waiting.result()[1].get("state") != "done"
+    house.write_text(house.read_text().replace("slot_seconds = 60.0", "slot_seconds = 0"))
     with process(tmp_path, "house.toml") as (running, address):
         assert "shown this once" not in (tmp_path / "printed.txt").read_text()
         status, job = ask(f"{address}/v1/jobs/{jobs[0]['id']}?wait=30", secret)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...accounting import JsonValue
 from ...errors import InvalidInput, LedgerError
 from ...results.archive import json_bytes, write_bytes
 
@@ -85,7 +86,9 @@ def back_up(ledger: SqlLedger, folder: Path, *, overwrite: bool = False) -> Back
         )
     # Cut to the minute, as everywhere: how long after a question a head moved is nobody's business.
     now = datetime.now(UTC).isoformat(timespec="minutes")
-    accounts = {one.account: {"head": one.head, "entries": one.n_entries, "time": now} for one in walked.accounts}
+    accounts: dict[str, JsonValue] = {
+        one.account: {"head": one.head, "entries": one.n_entries, "time": now} for one in walked.accounts
+    }
     write_bytes(heads, json_bytes({"format": FORMAT, "accounts": accounts}))
     return Backup(heads, copy, walked.accounts, ledger.database.where)
 

@@ -130,7 +130,7 @@ def serve(house: House, log: Log, *, begun: Callable[[Tokens], None]) -> None:
         Is called once, when requests are taken, with the tokens: for what is printed.
     """
     from ..service import Service
-    from ..web.operating import whole_app
+    from ..web.app import create_app
 
     _no_core_dumps()
     listening = bound(house)
@@ -141,7 +141,7 @@ def serve(house: House, log: Log, *, begun: Callable[[Tokens], None]) -> None:
         )
         service.start()
         try:
-            server = _server(whole_app(service), house)
+            server = _server(create_app(service), house)
             begun(Tokens(ledger.database, house))
             log.write("started", name=house.name, address=address_of(house), steps=" ".join(taken))
             server.run(sockets=[listening])

@@ -1,45 +1,21 @@
-"""Routes for those who run a service, and the whole application: API, health and metrics."""
+"""Routes for those who run a service: health and metrics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-from ..access.access_log import AccessLog
-from ..access.gate import Gate
 from ..operation.health import healthz, readyz
-from ..operation.metrics import Metrics
 from ..rules import AUDITORS, PUBLIC
-from .app import create_app
 from .doors import json_answer
 
 if TYPE_CHECKING:
+    from ..operation.metrics import Metrics
     from ..service import Service
     from .doors import Doors
-
-
-def whole_app(service: Service, *, gate: Gate | None = None) -> FastAPI:
-    """The application of a service as ``vitrail serve`` runs it.
-
-    Parameters
-    ----------
-    service : Service
-        Whose tables are this version's (``operation.migrate``).
-    gate : Gate, optional
-        Says who asks; one of the house's own if not given.
-    """
-    door = gate or Gate(service.house, service.ledger.database)
-    access_log, metrics = AccessLog(service.house.access_log), Metrics()
-    return create_app(
-        service,
-        door,
-        access_log=access_log,
-        on_end=metrics.request,
-        more=lambda doors: add_operation(doors, service, metrics),
-    )
 
 
 def add_operation(doors: Doors, service: Service, metrics: Metrics) -> None:
@@ -57,6 +33,6 @@ def add_operation(doors: Doors, service: Service, metrics: Metrics) -> None:
         """Budgets, jobs, refusals and requests, as Prometheus reads them; nothing that follows from rows."""
         return Response(await run_in_threadpool(metrics.text, service), media_type=metrics.content_type)
 
-    doors.route("GET", "/healthz", PUBLIC, lives)
-    doors.route("GET", "/readyz", PUBLIC, ready, answers={200: "Ready", 503: "Not ready"})
-    doors.route("GET", "/metrics", AUDITORS, measured, content_type="text/plain", response=Response)
+    doors.route("GET", "/healthz", PUBLIC, lives, in_schema=False)
+    doors.route("GET", "/readyz", PUBLIC, ready, in_schema=False)
+    doors.route("GET", "/metrics", AUDITORS, measured, in_schema=False, response=Response)
