@@ -213,8 +213,7 @@ def install(
         if template not in UNLOGGED:
             known = parts if response.status_code < 400 else {}  # names that were made up are nobody's
             await run_in_threadpool(access_log.write, principal, request.method, template or "", response.status_code, known)
-        seconds = time.monotonic() - began
-        on_end(template or "none", response.status_code, None if problem is None else problem.code, seconds)
+        on_end(template or "none", response.status_code, None if problem is None else problem.code, time.monotonic() - began)
         for name, value in SECURITY_HEADERS.items():
             response.headers.setdefault(name, value)
         return response
