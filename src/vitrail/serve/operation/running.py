@@ -117,7 +117,7 @@ def bound(house: House) -> socket.socket:
         ) from error
 
 
-def serve(house: House, log: Log, *, begun: Callable[[Tokens], None]) -> None:
+def serve(house: House, log: Log, *, begin: Callable[[Tokens], None]) -> None:
     """Serve a house until a signal ends it.
 
     Parameters
@@ -126,8 +126,8 @@ def serve(house: House, log: Log, *, begun: Callable[[Tokens], None]) -> None:
         As it is declared.
     log : Log
         Made before any row was opened.
-    begun : callable
-        Is called once, when requests are taken, with the tokens: for what is printed.
+    begin : callable
+        Is called once with the tokens, when the port is ours and before rows are opened: for what is printed.
     """
     from ..service import Service
     from ..web.app import create_app
@@ -139,10 +139,10 @@ def serve(house: House, log: Log, *, begun: Callable[[Tokens], None]) -> None:
         service = Service(
             house, ledger=ledger, report=lambda where, kind: log.write("failed", level="error", where=where, kind=kind)
         )
+        begin(Tokens(ledger.database, house))  # before the lanes: while they have rows in hand nothing can be printed
         service.start()
         try:
             server = _server(create_app(service), house)
-            begun(Tokens(ledger.database, house))
             log.write("started", name=house.name, address=address_of(house), steps=" ".join(taken))
             server.run(sockets=[listening])
         finally:
