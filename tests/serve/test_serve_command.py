@@ -102,6 +102,13 @@ def test_a_changed_model_is_refused_with_its_hash(run, house, tmp_path):
     assert new_house.sha256_of(tmp_path / "score.onnx") in ran.err
 
 
+def test_a_ledger_that_cannot_be_used_is_told_by_the_check(run, house, tmp_path):
+    (tmp_path / "ledger.db").write_bytes(b"no database at all, and longer than a header of one would be" * 99)
+    ran = run("house.toml", "--check")
+    assert ran.code == 2
+    assert "is no ledger" in ran.err
+
+
 def test_tokens_that_would_travel_in_the_clear_are_warned_of(run, house):
     assert "in the clear" in run("house.toml", "--check", "--host", "0.0.0.0").out
     assert "in the clear" not in run("house.toml", "--check").out

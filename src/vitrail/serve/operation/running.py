@@ -85,6 +85,8 @@ def _ledger_line(house: House) -> str:
     try:
         ledger = existing_ledger(house)
     except LedgerError as error:
+        if not any(said in str(error) for said in ("holds no ledger", "There is no ledger at")):
+            raise  # a ledger that cannot be reached, or is damaged, would stop a start
         return f"ledger: none there yet, it would be made ({error})"
     with closing(ledger):
         check_known(ledger.database)
