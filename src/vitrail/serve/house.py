@@ -25,7 +25,7 @@ MOST_SECONDS = 3600.0
 _TABLES = ("format", "service", "datasets", "models", "people", "oidc")
 _ADDRESS = ("name", "ledger", "host", "port", "address", "access_log", "trusted_proxies")
 _SERVICE = (*_ADDRESS, "slot_seconds", "requests_per_minute", "drain_seconds", "attempts")
-_MODEL = ("file", "sha256", "datasets", "output", "range", "inputs")
+_MODEL = ("file", "sha256", "datasets", "output", "range", "inputs", "download")
 _OIDC = ("issuer", "audience", "claim", "jwks_file", "people")
 
 
@@ -40,7 +40,7 @@ class HouseDataset:
 
 @dataclass(frozen=True)
 class HouseModel:
-    """A model that the owner approved: an ONNX file, by its hash, and for which datasets (None: all)."""
+    """A model that the owner approved, by the hash of its ONNX file; for which datasets (None: all); who may have it."""
 
     name: str
     file: Path
@@ -49,6 +49,7 @@ class HouseModel:
     output: str | int | None = None
     bounds: tuple[float, float] | None = None
     inputs: Literal["auto", "features", "values", "frame", "category-frame"] = "auto"
+    download: bool = False
 
     def open(self) -> Model:
         """The model, if the file is still the one that was approved."""
@@ -216,6 +217,7 @@ def _model(name: str, facts: object, path: Path, datasets: Mapping[str, HouseDat
         given.get("output"),
         None if bounds is None else (float(bounds[0]), float(bounds[1])),
         cast("Any", inputs),
+        _checks.flag("download", given.get("download", False), of=where),
     )
 
 
@@ -260,17 +262,18 @@ def _ledger(given: object, datasets: Mapping[str, HouseDataset], folder: Path) -
     """The one ledger: the declarations' own. Two would be two budgets."""
     from ..ledger.database import parse
 
-    named = {parse(one.declaration.ledger): one.declaration.ledger for one in datasets.values()}
+    def place(text: str) -> object:
+        return parse(text if "://" in text else Path(text))
+
+    named = {place(one.declaration.ledger): one.declaration.ledger for one in datasets.values()}
     if len(named) > 1:
         raise InvalidInput(
             f"the datasets name {len(named)} ledgers, and a service keeps one bill; let all declarations name the same"
         )
-    (where,) = named
     if given is not None:
         text = _text("ledger", given, "[service]")
         relative = text.removeprefix("sqlite:///")
-        wanted = parse(text if "://" in relative else folder / relative)
-        if wanted != where:
+        if place(text if "://" in relative else str(folder / relative)) not in named:
             raise InvalidInput(
                 "ledger of [service] is another than the declarations'; two ledgers are two budgets for the same rows. "
                 "Name the same in [budget] of every declaration, or leave it out here"

@@ -1,0 +1,192 @@
+"""Lanes: where questions are answered, one after the other, and leave at whole slots.
+
+*One lane for a dataset.* The rows are opened once, and asked by one thread; analysts have views of them. So what one
+question does to caches of the vault is no race, and how long a question takes is seen by nobody but through the slots.
+
+*Slots.* When rows make a model fail, a question takes a little longer (docs/guarantees.md). So an answer, a refusal and a
+failure are given out at the end of a slot: at whole multiples of ``slot_seconds`` after the work on it began; the lane takes
+nothing else up before that, or the next job's beginning would tell this one's end. Which question of a conversation is being
+answered is told at the same times. What is left: an answer whose time lies within a failing row's extra time below the end
+of a slot leaves one slot later; docs/threat_model.md has the measured size.
+
+*Charged once.* A job is written down before anything is done, and run by its recipe (``explain.recipe``): reserved, booked,
+stored once, delivered from the store. When the process is killed, at any moment, the next one finds the job open and runs it
+again: steps that were answered come from the store, one that was booked and not answered is answered under the same booking.
+A job that was running when the process ended ``attempts`` times is not tried again before the owner says so: it may be what
+ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import queue
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..errors import BudgetExceeded
+from ..progress import told
+from .problems import Problem
+from .store import OPEN, Job, State, Store, now_utc
+
+Answer: TypeAlias = Callable[[Job], tuple[str, bytes, str | None]]
+"""Does the work: what kind of file the answer is, the file, and the title of a pane, if it is one."""
+
+
+@dataclass
+class Progress:
+    """The phases of a job as its analyst may see them: as they were at the last end of a slot."""
+
+    slot_seconds: float
+    began: float = field(default_factory=time.monotonic)
+    phases: list[tuple[float, str, float]] = field(default_factory=list)
+
+    def tell(self, label: str, share: float) -> None:
+        """A phase begins."""
+        self.phases.append((time.monotonic(), label, share))
+
+    def seen(self, now: float | None = None) -> tuple[str, float]:
+        """The phase and the share that are shown now.
+
+        Examples
+        --------
+        >>> progress = Progress(slot_seconds=1.0, began=0.0, phases=[(0.1, "histograms", 0.0), (1.2, "curves", 0.25)])
+        >>> progress.seen(0.9), progress.seen(1.9), progress.seen(2.0)
+        (('', 0.0), ('histograms', 0.0), ('curves', 0.25))
+        """
+        at = time.monotonic() if now is None else now
+        shown = (
+            at
+            if not self.slot_seconds
+            else self.began + math.floor((at - self.began) / self.slot_seconds) * self.slot_seconds
+        )
+        known = [phase for phase in self.phases if phase[0] <= shown]
+        return (known[-1][1], known[-1][2]) if known else ("", 0.0)
+
+    def ends(self, now: float) -> float:
+        """When an answer that is ready now leaves.
+
+        Examples
+        --------
+        >>> Progress(slot_seconds=0.5, began=10.0).ends(10.6)
+        11.0
+        """
+        if not self.slot_seconds:
+            return now
+        return self.began + max(1, math.ceil((now - self.began) / self.slot_seconds - 1e-9)) * self.slot_seconds
+
+
+class Lane:
+    """The thread that answers the questions about one dataset.
+
+    Parameters
+    ----------
+    name : str
+        The dataset's.
+    store : Store
+        Where jobs are written down.
+    answer : callable
+        Does the work.
+    slot_seconds : float
+        How often answers leave.
+    attempts : int
+        How often a job is begun.
+    report : callable
+        Is told the kind of what went wrong unexpectedly, never its words.
+    """
+
+    def __init__(
+        self, name: str, store: Store, answer: Answer, *, slot_seconds: float, attempts: int,
+        report: Callable[[str, str], None],
+    ) -> None:  # fmt: skip
+        self._store, self._answer, self._slot, self._attempts = store, answer, slot_seconds, attempts
+        self._report = report
+        self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._known: dict[str, Progress | None] = {}
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._work, name=f"lane {name}", daemon=True)
+        self._ending = False
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it works."""
+        return self._thread.is_alive()
+
+    def put(self, job_id: str) -> None:
+        """Have a job done, unless it is in the queue already."""
+        with self._lock:
+            if job_id in self._known:
+                return
+            self._known[job_id] = None
+        self._queue.put(job_id)
+
+    def has(self, job_id: str) -> bool:
+        """Whether it is in the queue or at work."""
+        return job_id in self._known
+
+    def seen(self, job_id: str) -> tuple[str, float]:
+        """The phase and the share of a job that are shown now."""
+        progress = self._known.get(job_id)
+        return ("", 0.0) if progress is None else progress.seen()
+
+    def stop(self, seconds: float) -> bool:
+        """Take up nothing more, and wait for what is at work; whether it ended in time. What did not is continued later."""
+        self._ending = True
+        self._queue.put(None)
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        while not self._ending:
+            job_id = self._queue.get()
+            if job_id is None:
+                return
+            try:
+                self._do(job_id)
+            except Exception as error:  # the ledger is gone, say: the job is open, and comes again at the next start
+                self._report("lane", type(error).__name__)
+            finally:
+                with self._lock:
+                    self._known.pop(job_id, None)
+
+    def _do(self, job_id: str) -> None:
+        job = self._store.job(job_id)
+        if job is None or job.state not in OPEN:
+            return
+        if job.attempts >= self._attempts:
+            why = (
+                f"the service ended {job.attempts} times while it worked on this. It is not tried again before the owner "
+                "approves it; what was charged stays charged, and is not charged again"
+            )
+            self._store.change(
+                job_id, only_from=OPEN, state="waiting", problem=json.dumps(Problem("not-ready", why).to_json())
+            )
+            return
+        self._store.change(job_id, only_from=OPEN, state="running", attempts=job.attempts + 1)
+        progress = self._known[job_id] = Progress(self._slot)
+        state, problem, made = self._outcome(job, progress)
+        time.sleep(max(0.0, progress.ends(time.monotonic()) - time.monotonic()))
+        kind, content, title = made
+        said = None if problem is None else problem.to_json()
+        self._store.finish(job, state, finished=now_utc(), problem=said, kind=kind, content=content, title=title)
+
+    def _outcome(self, job: Job, progress: Progress) -> tuple[State, Problem | None, tuple[str, bytes, str | None]]:
+        try:
+            with told(progress.tell), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what there is to say stands in the result
+                return "done", None, self._answer(job)
+        except BudgetExceeded as error:
+            return "refused", Problem.of(error), ("", b"", None)
+        except Exception as error:
+            problem = Problem.of(error)
+            if problem.code == "unexpected":
+                self._report("job", type(error).__name__)
+            return "failed", problem, ("", b"", None)

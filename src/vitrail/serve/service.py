@@ -1,0 +1,424 @@
+"""The service without the web: what API and pages ask, each with the person who asks.
+
+Roles are checked by route (``rules``); *whose* answer it is, is checked here, and who may not see it is told that there is
+none. Rows are behind ``PrivateData``, as everywhere; what this file hands out was released, or is public.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..accounting import Cost, JsonValue, epsilon_of, rounded_down, rounded_up
+from ..accounting.guarantee import Budget, question_mu
+from ..errors import InvalidInput
+from ..ledger import SqlLedger, Statement, open_ledger
+from ..model import Model
+from ..results.codec import to_json as plain_json
+from ..results.marginals import Marginals
+from ..results.private_rows import PrivateRows
+from ..vault import PrivateData
+from . import kinds
+from .house import House, HouseDataset
+from .jobs import Lane
+from .principal import OWNER, Principal
+from .problems import Problem
+from .shelf import PaneShelf
+from .store import FINAL, Job, Store, job_id, next_place, now_utc
+
+QUOTES_AT_ONCE = 2
+"""Quotes are worked out from nobody's rows, and take seconds of a processor."""
+MOST_LINES = 1000
+
+
+class Service(PaneShelf):
+    """A house, opened.
+
+    Parameters
+    ----------
+    house : House
+        As it is declared.
+    ledger : SqlLedger, optional
+        In place of the declared one, for tests.
+    report : callable, optional
+        Is told where something went wrong and of what kind it was, for the log.
+    """
+
+    def __init__(
+        self, house: House, *, ledger: SqlLedger | None = None, report: Callable[[str, str], None] | None = None
+    ) -> None:
+        self.house, self.report = house, report or (lambda where, kind: None)
+        self.ledger = open_ledger(house.ledger) if ledger is None else ledger
+        self.store = Store(self.ledger.database)
+        self.models: dict[str, Model] = {}
+        self._data: dict[str, PrivateData] = {}
+        self._lanes: dict[str, Lane] = {}
+        self._quotes = threading.BoundedSemaphore(QUOTES_AT_ONCE)
+        super().__init__()
+        self.stopping = False
+
+    # --- from start to end -------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Open models and rows, set caps that are not set yet, and go on with what was not finished."""
+        for name, declared in self.house.models.items():
+            self.models[name] = declared.open()
+        for name, dataset in self.house.datasets.items():
+            self._data[name] = self._open(dataset)
+            self._lanes[name] = self._lane(name)
+        for model_name, model in self.models.items():
+            for name in self._datasets_of_model(model_name):
+                model.check(self._data[name].feature_schema)
+        for lane in self._lanes.values():
+            lane.start()
+        for job in self.store.open_jobs():
+            if job.dataset in self._lanes:
+                self._lanes[job.dataset].put(job.id)
+
+    def _open(self, dataset: HouseDataset) -> PrivateData:
+        """The rows. Caps are first set by the files; later ones, by the owner, stay."""
+        declared = dataset.declaration
+        data = replace(declared, caps={}).open(analyst=OWNER, ledger=self.ledger)
+        known = {line.analyst for line in data.budget.analysts if line.cap is not None}
+        caps = dict(declared.caps)
+        for person in self.house.people.values():
+            if dataset.name in person.caps:
+                caps[person.name] = Budget(person.caps[dataset.name], declared.budget.delta)
+        for name, cap in caps.items():
+            if name not in known:
+                data.cap(name, cap)
+        return data
+
+    def _lane(self, name: str) -> Lane:
+        house = self.house
+        return Lane(
+            name, self.store, self._answer, slot_seconds=house.slot_seconds, attempts=house.attempts, report=self.report
+        )
+
+    def stop(self) -> None:
+        """Finish what is at work, as far as it goes in ``drain_seconds``; the rest is continued at the next start."""
+        self.stopping = True
+        for lane in self._lanes.values():
+            lane.stop(self.house.drain_seconds / max(1, len(self._lanes)))
+
+    @property
+    def ready(self) -> bool:
+        """Whether every lane works."""
+        return bool(self._lanes) and all(lane.alive for lane in self._lanes.values()) and not self.stopping
+
+    # --- what there is -----------------------------------------------------------------------------------------------
+
+    def _known(self, principal: Principal, name: str) -> PrivateData:
+        """The dataset as this person asks it; somebody who may not hear of it is told that there is none."""
+        if name not in self._data or not principal.knows(name):
+            raise Problem("not-found", f"there is no dataset {name[:60]!r} here")
+        return self._data[name].for_analyst(principal.name)
+
+    def _datasets_of_model(self, name: str) -> tuple[str, ...]:
+        return self.house.models[name].datasets or tuple(self.house.datasets)
+
+    def _models_of(self, dataset: str) -> list[str]:
+        return [name for name in self.house.models if dataset in self._datasets_of_model(name)]
+
+    def datasets(self, principal: Principal) -> list[dict[str, JsonValue]]:
+        """Every dataset that this person knows, with what is left."""
+        return [
+            {"name": name, "models": list(self._models_of(name)), "budget": self.statement(principal, name)}
+            for name in self._data
+            if principal.knows(name)
+        ]
+
+    def dataset(self, principal: Principal, name: str) -> dict[str, JsonValue]:
+        """All that is public about a dataset."""
+        data, declared = self._known(principal, name), self.house.datasets[name]
+        return {
+            "name": data.name,
+            "schema": data.schema.to_json(),
+            "target": data.target,
+            "n_rows_public": data.n_rows_public,
+            "neighbours": data.neighbours,
+            "rows_per_person": data.rows_per_person,
+            "person": data.person,
+            "delta": data.delta,
+            "version": declared.declaration.version,
+            "approve_above": declared.approve_above,
+            "models": [self.model(model) for model in self._models_of(name)],
+            "budget": self.statement(principal, name),
+        }
+
+    def model(self, name: str) -> dict[str, JsonValue]:
+        """All that is public about a model."""
+        declared, model = self.house.models[name], self.models[name]
+        return {
+            "name": name,
+            "sha256": declared.sha256,
+            "range": [model.lo, model.hi],
+            "output": model.output,
+            "inputs": model.inputs,
+            "datasets": list(self._datasets_of_model(name)),
+            "download": declared.download,
+        }
+
+    def model_file(self, principal: Principal, name: str) -> bytes:
+        """The file of a model, where the owner lets it go."""
+        declared = self.house.models.get(name)
+        if declared is None or not any(principal.knows(one) for one in self._datasets_of_model(name)):
+            raise Problem("not-found", f"there is no model {name[:60]!r} here")
+        if not declared.download and principal.role != "owner":
+            raise Problem("forbidden", f"the owner does not hand out the file of {name!r}; it is asked here")
+        return declared.content()
+
+    # --- budgets and bills -------------------------------------------------------------------------------------------
+
+    def statement(self, principal: Principal, dataset: str) -> dict[str, JsonValue]:
+        """What was spent and what is left: all of it, and this person's own line; everybody's for owner and auditor."""
+        made = self._known(principal, dataset).budget
+        shown: dict[str, JsonValue] = {
+            "account": made.account,
+            "budget_epsilon": made.budget.epsilon,
+            "budget_delta": made.budget.delta,
+            "delta": made.delta,
+            "neighbours": made.neighbours,
+            "spent_epsilon": made.spent_epsilon,
+            "remaining_epsilon": made.remaining_epsilon,
+            "n_questions": made.n_questions,
+            "sentence": (
+                f"epsilon {rounded_up(made.spent_epsilon)} of {rounded_up(made.budget.epsilon)} is spent; a question of up "
+                f"to {rounded_down(made.remaining_epsilon)} fits"
+            ),
+            "yours": self._line(made, principal.name),
+        }
+        if principal.role in ("owner", "auditor"):
+            shown["analysts"] = [self._line(made, line.analyst) for line in made.analysts]
+            shown["reservations"] = [line.to_json() for line in made.reservations]
+            shown["head"] = made.head
+        return shown
+
+    def _line(self, statement: Statement, name: str) -> dict[str, JsonValue]:
+        line = next((line for line in statement.analysts if line.analyst == name), None)
+        cap = None if line is None or line.cap is None else line.cap.epsilon
+        left = statement.remaining_epsilon
+        if line is not None and line.remaining_epsilon is not None:
+            left = min(left, line.remaining_epsilon)
+        spent = 0.0 if line is None else line.spent_epsilon
+        return {"analyst": name, "spent_epsilon": spent, "cap_epsilon": cap, "remaining_epsilon": left}
+
+    def bill(self, principal: Principal, dataset: str, newest: int = 100) -> list[dict[str, JsonValue]]:
+        """The newest lines of the bill: their own for analysts, all of them for owner and auditor.
+
+        Times are cut to the minute for analysts: a later question of a conversation is charged when the one before was
+        answered, and how long that took may follow from rows.
+        """
+        made = self._known(principal, dataset).budget.bill(min(newest, MOST_LINES))
+        every = principal.role in ("owner", "auditor")
+        lines = [line for line in made.lines if every or line.analyst == principal.name]
+        shown: list[dict[str, JsonValue]] = [plain_json(line) for line in lines]
+        return shown if every else [{**line, "time_utc": str(line["time_utc"])[:16]} for line in shown]
+
+    def people(self, principal: Principal) -> list[dict[str, JsonValue]]:
+        """Everybody of the house, with what they may learn."""
+        statements = {name: data.budget for name, data in self._data.items()}
+        names = dict.fromkeys([OWNER, *self.house.people])
+        return [
+            {
+                "name": name,
+                "role": person.role,
+                "datasets": None if person.datasets is None else list(person.datasets),
+                "lines": {one: self._line(made, name) for one, made in statements.items()},
+            }
+            for name in names
+            if (person := self.house.person(name)) is not None
+        ]
+
+    def cap(self, principal: Principal, person: str, dataset: str, epsilon: float) -> dict[str, JsonValue]:
+        """Limit what somebody may learn of a dataset, from now on."""
+        data = self._known(principal, dataset)
+        if self.house.person(person) is None or person == OWNER:
+            raise Problem("not-found", f"there is no person {person[:60]!r} whose learning could be limited")
+        whole = self.house.datasets[dataset].declaration.budget
+        if not 0 < epsilon <= whole.epsilon:
+            raise InvalidInput(f"epsilon is {epsilon!r}; a cap lies above 0 and is at most {rounded_down(whole.epsilon)}")
+        data.cap(person, Budget(epsilon, whole.delta))
+        return self._line(data.budget, person)
+
+    # --- questions ---------------------------------------------------------------------------------------------------
+
+    def _prepared(self, principal: Principal, dataset: str, request: Mapping[str, Any]) -> Any:
+        """The explainer that a checked request asks for; whatever is wrong with it is an error."""
+        data = self._known(principal, dataset)
+        models = [self._model_named(one, dataset) for one in kinds.models_named(request)]
+        declared, defaults = self.house.datasets[dataset].declaration, dict[str, Any]()
+        if request["explainer"] == "pane":
+            given: dict[str, Any] = {"version": declared.pane_version, "expires": declared.pane_expires}
+            given |= {"page": declared.page, "sampling_rate": declared.pane_sampling_rate}
+            defaults = {name: value for name, value in given.items() if value is not None}
+            if request["options"].get("embed_model"):
+                for name in kinds.models_named(request):
+                    self.model_file(principal, self._model_name(name))
+        return kinds.explainer_of(request, data, models, lambda sha: self._bought(principal, sha), **defaults)
+
+    def _model_named(self, named: str, dataset: str) -> Model:
+        name = self._model_name(named)
+        if name not in self.models or dataset not in self._datasets_of_model(name):
+            known = ", ".join(map(repr, self._models_of(dataset))) or "none"
+            raise Problem(
+                "not-found", f"the owner has not approved a model {named[:80]!r} for {dataset!r}; approved: {known}"
+            )
+        return self.models[name]
+
+    def _bought(self, principal: Principal, sha256: str) -> Marginals | PrivateRows:
+        found = self.store.job_with_content(principal.name, sha256)
+        content = None if found is None else self.store.content(found)
+        made = None if content is None else kinds.read_result(*content)
+        if not isinstance(made, Marginals | PrivateRows):
+            raise Problem("not-found", "marginals names no histograms or private rows that you bought here")
+        return made
+
+    def quote(self, principal: Principal, dataset: str, request: JsonValue) -> dict[str, JsonValue]:
+        """What a question would cost and how good the answer would be. From nobody's rows; free."""
+        asked = kinds.checked(request, price_only=False)
+        explainer = self._prepared(principal, dataset, asked)
+        price = {name: asked[name] for name in ("epsilon", "mu", "half_width", "verdict") if name in asked}
+        about = (asked["points"],) if "points" in asked else ()
+        with self._quotes:
+            quoted = explainer.quote(*about, **price)
+        above = self.house.datasets[dataset].approve_above
+        waits = above is not None and quoted.epsilon > above and principal.role != "owner"
+        left = quoted.price.remaining_epsilon
+        return {**quoted.to_json(), "epsilon": quoted.epsilon, "fits": quoted.fits, "remaining_epsilon": left,
+                "needs_approval": waits, "sentence": str(quoted)}  # fmt: skip
+
+    def submit(self, principal: Principal, dataset: str, request: JsonValue) -> Job:
+        """Ask. The same again by the same person is the same job, and free; one that was refused or failed is tried anew."""
+        if not principal.may_buy:
+            raise Problem("forbidden", "this token may not buy; ask the owner for one that may")
+        if self.stopping:
+            raise Problem("closing", "the service is ending; ask again in a minute")
+        asked = kinds.checked(request)
+        data = self._known(principal, dataset)
+        explainer = self._prepared(principal, dataset, asked)
+        label = kinds.conversation_of(explainer, asked).label
+        mu = question_mu(asked.get("epsilon"), asked.get("mu"), data.delta)
+        if Cost.of_mu(mu).pico_mu_squared < 1:
+            raise InvalidInput(f"the price is mu {mu!r}, too small to buy anything; ask for more")
+        epsilon, text = epsilon_of(mu, data.delta), kinds.canonical(asked)
+        above = self.house.datasets[dataset].approve_above
+        waits = above is not None and epsilon > above and principal.role != "owner"
+        name = job_id(principal.name, dataset, self.house.datasets[dataset].declaration.version, text)
+        fresh = Job(
+            id=name, person=principal.name, dataset=dataset, explainer=asked["explainer"], request=text, label=label,
+            state="waiting" if waits else "queued", epsilon=epsilon, phase="", share=0.0, attempts=0, place=next_place(),
+            created=now_utc(), approved_by=None,
+        )  # fmt: skip
+        job = self.store.add(fresh)
+        if job.state in ("failed", "refused", "declined"):
+            again = {"state": fresh.state, "problem": None, "finished": None, "place": fresh.place, "attempts": 0}
+            again["state"] = "queued" if job.approved_by is not None else fresh.state
+            self.store.change(name, only_from=[job.state], **again)
+            job = self.store.job(name) or job
+        if job.state == "queued":
+            self._lanes[dataset].put(name)
+        return self._shown(job)
+
+    def _answer(self, job: Job) -> tuple[str, bytes, str | None]:
+        """Do the work of a job, in its lane."""
+        person = self.house.person(job.person)
+        principal = Principal(job.person, "analyst" if person is None else person.role, None, may_buy=True, credential="job")
+        asked = job.asked
+        explainer = self._prepared(principal, job.dataset, asked)
+        price = {name: asked[name] for name in ("epsilon", "mu") if name in asked}
+        about = (asked["points"],) if "points" in asked else ()
+        kind, content = kinds.content_of(explainer(*about, **price))
+        return kind, content, job.label if kind == kinds.PANE_KIND else None
+
+    def _shown(self, job: Job) -> Job:
+        """A job with the phase that may be seen now."""
+        lane = self._lanes.get(job.dataset)
+        if job.state not in ("running", "queued") or lane is None:
+            return job
+        phase, share = lane.seen(job.id)
+        return replace(job, phase=phase, share=share)
+
+    def is_at_work(self, job: Job) -> bool:
+        """Whether a job is in its lane still: if not, it is as it will be."""
+        return self._lanes[job.dataset].has(job.id)
+
+    def job(self, principal: Principal, name: str) -> Job:
+        """A job of this person's, or any job for the owner."""
+        job = self.store.job(name)
+        if job is None or (job.person != principal.name and principal.role != "owner") or not principal.knows(job.dataset):
+            raise Problem("not-found", f"there is no job {name[:60]!r} of yours")
+        return self._shown(job)
+
+    def jobs(self, principal: Principal) -> list[Job]:
+        """The newest jobs of this person; of everybody for the owner."""
+        found = self.store.jobs(person=None if principal.role == "owner" else principal.name)
+        return [self._shown(job) for job in found if principal.knows(job.dataset)]
+
+    def result(self, principal: Principal, name: str) -> tuple[str, bytes]:
+        """What kind of file an answer is, and the file."""
+        job = self.job(principal, name)
+        content = self.store.content(name)
+        if content is None:
+            why = f"it is {job.state}" if job.state not in FINAL else f"there is none: it was {job.state}"
+            raise Problem("not-ready", f"the answer to {job.label!r} cannot be read, {why}")
+        return content
+
+    def result_json(self, principal: Principal, name: str) -> JsonValue:
+        """An answer as plain JSON values."""
+        return kinds.json_of(*self.result(principal, name))
+
+    def page(self, principal: Principal, name: str) -> bytes:
+        """The page of an answer."""
+        kind, content = self.result(principal, name)
+
+        def made() -> bytes:
+            result = kinds.read_result(kind, content)
+            if not hasattr(result, "to_html"):
+                raise Problem("not-found", "this answer has no page; it is a file for programs")
+            html: str = result.to_html()
+            return html.encode()
+
+        return self._pages.get(f"page {name}", made)
+
+    # --- approvals ---------------------------------------------------------------------------------------------------
+
+    def approvals(self, principal: Principal) -> list[Job]:
+        """The jobs that wait for the owner."""
+        return self.store.jobs(states=["waiting"])
+
+    def approve(self, principal: Principal, name: str) -> Job:
+        """Let a job be done."""
+        job = self.job(principal, name)
+        values = {"state": "queued", "approved_by": principal.name, "problem": None, "attempts": 0}
+        if not self.store.change(name, only_from=["waiting"], **values):
+            raise Problem("not-ready", f"the job is {job.state}, and waits for nobody")
+        self._lanes[job.dataset].put(name)
+        return self.job(principal, name)
+
+    def decline(self, principal: Principal, name: str, why: str = "") -> Job:
+        """Do not let it be done; nothing was charged for it."""
+        job = self.job(principal, name)
+        said = Problem("forbidden", f"the owner declined it{f': {why}' if why else ''}").to_json()
+        if not self.store.change(
+            name, only_from=["waiting"], state="declined", problem=json.dumps(said), finished=now_utc()
+        ):
+            raise Problem("not-ready", f"the job is {job.state}, and waits for nobody")
+        return self.job(principal, name)
+
+    # --- the ledger --------------------------------------------------------------------------------------------------
+
+    def verify(self, principal: Principal) -> dict[str, JsonValue]:
+        """Walk every chain, and price every charge afresh."""
+        verdict = self.ledger.verify()
+        return {"ok": verdict.ok, **plain_json(verdict)}
+
+    def entries(self, principal: Principal, dataset: str, after: int = 0, most: int = 200) -> list[dict[str, JsonValue]]:
+        """Entries of a dataset's account, by number."""
+        made = self._known(principal, dataset).budget
+        first, last = after + 1, min(after + most, made.n_entries)
+        found = self.ledger.database.entries(made.account, first, last) if first <= last else []
+        return [{"seq": entry.seq, "digest": entry.digest, "record": entry.record} for entry in found]

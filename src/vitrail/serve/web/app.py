@@ -1,0 +1,84 @@
+"""The application: doors, routes, health."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from ... import __version__
+from ..problems import Problem
+from ..rules import PUBLIC, Rules
+from ..service import Service
+from .api import add_api
+from .doors import Doors, install, json_answer, refused
+
+DESCRIPTION = (
+    "Explanations of machine-learning models from private data, under differential privacy, with a bill for every epsilon. "
+    "Requests are JSON values, never code. Quotes are free; the same question again is free."
+)
+
+
+def create_app(
+    service: Service, gate: Any, *, access_log: Any = None, on_end: Callable[[str, int, str | None], None] | None = None,
+    more: Callable[[Doors], None] | None = None,
+) -> FastAPI:  # fmt: skip
+    """The application of a service.
+
+    Parameters
+    ----------
+    service : Service
+        Opened when the application starts, drained when it ends.
+    gate : Gate
+        Says who asks.
+    access_log : AccessLog, optional
+        Where requests are written down.
+    on_end : callable, optional
+        Is told route, status and problem code of every request.
+    more : callable, optional
+        Makes more routes: pages, metrics.
+    """
+
+    @asynccontextmanager
+    async def living(app: FastAPI) -> AsyncIterator[None]:
+        if not service.ready:
+            await run_in_threadpool(service.start)
+        yield
+        await run_in_threadpool(service.stop)
+
+    app = FastAPI(
+        title="Vitrail", version=__version__, description=DESCRIPTION, lifespan=living, docs_url=None, redoc_url=None,
+        openapi_url=None, redirect_slashes=False,
+    )  # fmt: skip
+    app.state.service = service
+    rules = app.state.rules = Rules()
+    doors = Doors(app, rules)
+    add_api(doors, service)
+    doors.route("GET", "/v1/openapi.json", PUBLIC, lambda: json_answer(app.openapi()), in_schema=False)
+    if more is not None:
+        more(doors)
+    doors.check()
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        said = error.errors()[0]
+        where = ".".join(str(part) for part in said["loc"][1:]) or "the request"
+        return refused(request, Problem("invalid", f"{where}: {said['msg'].lower()}"))
+
+    @app.exception_handler(HTTPException)
+    async def unknown(request: Request, error: HTTPException) -> Response:
+        code = {404: "not-found", 405: "not-found"}.get(error.status_code, "invalid")
+        return refused(request, Problem(code, f"there is no {request.method} {request.url.path[:80]}"))
+
+    @app.exception_handler(Problem)
+    async def problem(request: Request, error: Problem) -> Response:
+        return refused(request, error)
+
+    install(app, rules, gate, access_log, on_end or (lambda route, status, code: None))
+    return app

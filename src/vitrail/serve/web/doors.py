@@ -1,0 +1,283 @@
+"""How a route is made: with its rule, its description and its errors, in one call; and how a request comes through.
+
+Everything that a request meets before its route is here: who asks, whether their role opens the route, how often they ask,
+the size of the body, the access log, what goes wrong. A body is JSON text that is checked against a shape with sentences of
+ours.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.routing import Match
+
+from ...accounting import JsonValue
+from .. import shapes
+from ..principal import Principal
+from ..problems import TITLES, Problem
+from ..rules import NOBODY, Rules
+from ..shapes import Shape
+
+MOST_BYTES = 4 * 2**20
+"""Of a request's body."""
+COOKIE = "vitrail_session"
+CSRF_HEADER = "x-vitrail-csrf"
+PROBLEM = "application/problem+json"
+Handler: TypeAlias = Callable[..., Any]
+_LOGGED = ("dataset", "job_id", "pane_id", "model", "person", "token_id")
+"""Parts of a path that are public names, and may stand in the access log."""
+
+
+class Problems(JSONResponse):
+    """A problem as ``application/problem+json``."""
+
+    media_type = PROBLEM
+
+    def __init__(self, problem: Problem) -> None:
+        headers = {}
+        if problem.code == "not-signed-in":
+            headers["WWW-Authenticate"] = 'Bearer realm="vitrail"'
+        if (wait := problem.facts.get("retry_after")) is not None:
+            headers["Retry-After"] = str(wait)
+        super().__init__(problem.to_json(), status_code=problem.status, headers=headers)
+
+
+class Doors:
+    """Makes routes of an application, each with a rule.
+
+    Parameters
+    ----------
+    app : FastAPI
+        The application.
+    rules : Rules
+        Where rules are stated.
+    """
+
+    def __init__(self, app: FastAPI, rules: Rules) -> None:
+        self.app, self.rules = app, rules
+
+    def route(
+        self,
+        method: str,
+        path: str,
+        roles: Iterable[str],
+        handler: Handler,
+        *,
+        body: Shape | None = None,
+        examples: Mapping[str, Any] | None = None,
+        answers: Mapping[int, str] | None = None,
+        content_type: str = "application/json",
+        problems: Iterable[str] = (),
+        in_schema: bool = True,
+        response: type[Response] = JSONResponse,
+    ) -> None:
+        """Open a route.
+
+        Parameters
+        ----------
+        method, path : str
+            As HTTP has them; parts in braces are arguments of the handler.
+        roles : iterable of str
+            Who may call it.
+        handler : callable
+            Takes the request, and parts of the path and of the query by name.
+        body : shape, optional
+            Of the JSON body.
+        examples : mapping, optional
+            Bodies, by a sentence.
+        answers : mapping of int to str, optional
+            What each status means; 200 if not given.
+        content_type : str
+            Of the answer.
+        problems : iterable of str
+            Codes of the problems that it may end with, beside those of every route.
+        in_schema : bool
+            Whether the description of the API names it; pages are not in it.
+        response : type
+            Of the answer.
+        """
+        self.rules.allow(method, path, roles)
+        usual = {"invalid", "unexpected", "ledger", "too-large", "not-found"}
+        usual |= set() if NOBODY in set(roles) else {"not-signed-in", "forbidden", "too-many-requests"}
+        meanings = answers or {200: "OK"}
+        failing: dict[int | str, dict[str, Any]] = {}
+        for code in sorted(usual | set(problems)):
+            status, title = TITLES[code]
+            known = failing.get(status, {}).get("description")
+            failing[status] = {"description": f"{known}; {title}" if known else title, "content": {PROBLEM: {}}}
+        said: dict[int | str, dict[str, Any]] = {
+            status: {"description": text, "content": {content_type: {}}} for status, text in meanings.items()
+        }
+        extra: dict[str, Any] = {}
+        if body is not None:
+            content: dict[str, Any] = {"schema": dict(body)}
+            if examples:
+                content["examples"] = {name: {"value": value} for name, value in examples.items()}
+            extra["requestBody"] = {"required": True, "content": {"application/json": content}}
+        self.app.add_api_route(
+            path,
+            handler,
+            methods=[method],
+            responses=failing | said,
+            response_class=response,
+            include_in_schema=in_schema,
+            openapi_extra=extra or None,
+            status_code=next(iter(answers or {200: ""})),
+            summary=(handler.__doc__ or "").strip().split("\n")[0].rstrip("."),
+            description=(handler.__doc__ or "").strip(),
+            operation_id=f"{method.lower()}_{path.strip('/').replace('/', '_').replace('{', '').replace('}', '') or 'root'}",
+        )
+
+    def check(self) -> None:
+        """Refuse an application with a route that has no rule."""
+        self.rules.check((method, path) for method, path in routes_of(self.app))
+
+
+def routes_of(app: FastAPI) -> list[tuple[str, str]]:
+    """Every method and path of an application, as they are declared."""
+    found = []
+    for route in app.routes:
+        methods: Iterable[str] = getattr(route, "methods", None) or ("GET",)
+        found += [(method, str(getattr(route, "path", ""))) for method in methods if method not in ("HEAD", "OPTIONS")]
+    return found
+
+
+async def json_body(request: Request, shape: Shape | None = None) -> Any:
+    """The JSON value in a request's body, checked."""
+    content = await body_of(request)
+    value: JsonValue = shapes.parsed(content)
+    if shape is not None:
+        shapes.check(value, shape, "")
+    return value
+
+
+async def body_of(request: Request) -> bytes:
+    """The bytes of a request's body, if they are not too many."""
+    pieces, size = [], 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > MOST_BYTES:
+            raise Problem("too-large", f"the request has more than {MOST_BYTES >> 20} MiB; explain fewer points at once")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def whom(request: Request) -> Principal:
+    """Who asks; routes that are open to nobody else have somebody."""
+    principal: Principal | None = request.state.principal
+    if principal is None:
+        raise Problem("not-signed-in", "show a token: Authorization: Bearer vt_...")
+    return principal
+
+
+def install(app: FastAPI, rules: Rules, gate: Any, access_log: Any, on_end: Callable[[str, int, str | None], None]) -> None:
+    """Let every request come through the doors.
+
+    Parameters
+    ----------
+    app : FastAPI
+        The application, with all its routes.
+    rules : Rules
+        Who may call which.
+    gate : object
+        Says who asks (``access.gate``).
+    access_log : object or None
+        Where requests are written down.
+    on_end : callable
+        Is told route, status and problem code of every request, for the metrics.
+    """
+
+    @app.middleware("http")
+    async def through(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        request.state.principal, request.state.csrf, request.state.problem = None, None, None
+        template, parts = _matched(app, request)
+        try:
+            _let_in(request, template, rules, gate)
+            response = await call_next(request)
+        except Exception as error:
+            response = refused(request, error)
+        principal: Principal | None = request.state.principal
+        problem: Problem | None = request.state.problem
+        if access_log is not None and template not in ("/healthz", "/readyz"):
+            names = {name: parts[name] for name in _LOGGED if name in parts and response.status_code < 400}
+            access_log.write(
+                person=None if principal is None else principal.name,
+                role=None if principal is None else principal.role,
+                credential=None if principal is None else principal.credential,
+                method=request.method,
+                route=template or "none",
+                names=names,
+                status=response.status_code,
+            )
+        on_end(template or "none", response.status_code, None if problem is None else problem.code)
+        for name, value in SECURITY_HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    @app.exception_handler(Exception)
+    async def unexpected(request: Request, error: Exception) -> Response:
+        return refused(request, error)
+
+
+SECURITY_HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def _let_in(request: Request, template: str | None, rules: Rules, gate: Any) -> None:
+    address = request.client.host if request.client else ""
+    found = gate.who(request.headers.get("authorization"), request.cookies.get(COOKIE), address)
+    if found is not None:
+        request.state.principal, request.state.csrf = found
+    if template is None:
+        return  # there is no such route: the application says so
+    allowed, principal = rules.of(request.method, template), request.state.principal
+    role = NOBODY if principal is None else principal.role
+    if role in allowed:
+        _check_csrf(request, template)
+        return
+    if principal is None:
+        raise Problem("not-signed-in", "show a token: Authorization: Bearer vt_..., or sign in on the page")
+    whom_for = ", ".join(sorted(allowed - {NOBODY})) or "nobody"
+    raise Problem("forbidden", f"the role {role!r} may not do this; it is for {whom_for}")
+
+
+def _check_csrf(request: Request, template: str) -> None:
+    """A page of another site may make a browser send the cookie, not this header. Forms have a field (``pages``)."""
+    if request.state.csrf is None or request.method in ("GET", "HEAD") or not template.startswith("/v1/"):
+        return
+    if not hmac.compare_digest(request.headers.get(CSRF_HEADER, ""), str(request.state.csrf)):
+        raise Problem("forbidden", f"the request has no {CSRF_HEADER} of this session; use a token outside of the page")
+
+
+def _matched(app: FastAPI, request: Request) -> tuple[str | None, dict[str, str]]:
+    """The path of the route as it is declared, and the parts in braces."""
+    for route in app.routes:
+        match, scope = route.matches(request.scope)
+        if match is Match.FULL:
+            return str(getattr(route, "path", "")), {name: str(part) for name, part in scope.get("path_params", {}).items()}
+    return None, {}
+
+
+def refused(request: Request, error: Exception) -> Response:
+    """The answer to a request that went wrong: a problem, and for the log its kind."""
+    problem = Problem.of(error)
+    if problem.code == "unexpected":
+        request.app.state.service.report("request", type(error).__name__)
+    request.state.problem = problem
+    page: Callable[[Request, Problem], Response] | None = getattr(request.app.state, "problem_page", None)
+    wants_html = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/")
+    return page(request, problem) if page is not None and wants_html else Problems(problem)
+
+
+def json_answer(value: object, status: int = 200) -> Response:
+    """Plain JSON values as an answer; no NaN."""
+    return Response(json.dumps(value, allow_nan=False), status_code=status, media_type="application/json")

@@ -1,0 +1,214 @@
+"""The service without the web: questions, jobs, who may see what, approvals, panes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import vitrail as vt
+from serve_setup import POINT, finished, person, serving, write_house
+from vitrail.errors import InvalidInput
+from vitrail.serve import kinds
+from vitrail.serve.problems import Problem
+from vitrail.serve.service import Service
+
+SHAPLEY: dict[str, Any] = {"explainer": "shapley", "model": "score", "points": [POINT], "epsilon": 0.5}
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with serving(write_house(tmp_path)) as made:
+        yield made
+
+
+def spent(service: Service, name: str = "staff") -> float:
+    return float(str(service.statement(person("owner"), name)["spent_epsilon"]))
+
+
+def test_a_question_is_answered_once_and_again_for_nothing(service: Service) -> None:
+    alice = person("alice")
+    job = finished(service, alice, service.submit(alice, "staff", SHAPLEY).id)
+    assert (job.state, job.content_kind) == ("done", "vitrail-attribution/2")
+    paid = spent(service)
+    assert paid == pytest.approx(0.5)
+    assert service.submit(alice, "staff", SHAPLEY).id == job.id
+    assert spent(service) == paid
+    found = kinds.read_result(*service.result(alice, job.id))
+    assert isinstance(found, vt.Attribution)
+    assert b"<html" in service.page(alice, job.id)
+    assert json.loads(json.dumps(service.result_json(alice, job.id)))["format"] == "vitrail-attribution/2"
+
+
+def test_the_same_question_of_two_people_is_two_jobs_and_one_charge(service: Service) -> None:
+    first, second = (service.submit(person(name), "staff", SHAPLEY) for name in ("alice", "bob"))
+    assert first.id != second.id
+    kept = [finished(service, person(name), job.id) for name, job in (("alice", first), ("bob", second))]
+    assert kept[0].content_sha256 == kept[1].content_sha256
+    assert spent(service) == pytest.approx(0.5)
+
+
+def test_nobody_sees_the_answers_of_others(service: Service) -> None:
+    job = finished(service, person("alice"), service.submit(person("alice"), "staff", SHAPLEY).id)
+    for name in ("bob", "rita", "audrey"):
+        for look in (service.job, service.result, service.page):
+            with pytest.raises(Problem, match="no job"):
+                look(person(name), job.id)
+        assert service.jobs(person(name)) == []
+    assert service.job(person("owner"), job.id).state == "done"
+
+
+def test_what_does_not_fit_is_refused_and_nothing_is_charged(service: Service) -> None:
+    alice, dear = person("alice"), {**SHAPLEY, "epsilon": 21.0}
+    job = finished(service, alice, service.submit(alice, "staff", dear).id)
+    assert job.state == "refused"
+    problem = json.loads(job.problem)
+    assert problem["status"] == 402
+    assert 19.9 < problem["remaining_epsilon"] <= 20
+    assert spent(service) == 0
+
+
+def test_a_cap_refuses_and_a_raised_cap_lets_the_same_job_be_done(service: Service) -> None:
+    alice, owner = person("alice"), person("owner")
+    service.cap(owner, "alice", "staff", 0.2)
+    assert finished(service, alice, service.submit(alice, "staff", SHAPLEY).id).state == "refused"
+    service.cap(owner, "alice", "staff", 1.0)
+    assert finished(service, alice, service.submit(alice, "staff", SHAPLEY).id).state == "done"
+
+
+def test_dear_questions_wait_for_the_owner(tmp_path: Path) -> None:
+    alice, owner = person("alice"), person("owner")
+    with serving(write_house(tmp_path, approve_above=0.3)) as service:
+        quoted = service.quote(alice, "staff", SHAPLEY)
+        assert quoted["needs_approval"] is True
+        job = service.submit(alice, "staff", SHAPLEY)
+        assert job.state == "waiting"
+        assert spent(service) == 0
+        assert [one.id for one in service.approvals(owner)] == [job.id]
+        service.decline(owner, job.id, "too dear")
+        assert "too dear" in str(service.job(alice, job.id).problem)
+        assert service.submit(alice, "staff", SHAPLEY).state == "waiting"
+        service.approve(owner, job.id)
+        assert finished(service, alice, job.id).state == "done"
+        with pytest.raises(Problem, match="waits for nobody"):
+            service.approve(owner, job.id)
+        cheap = service.submit(alice, "staff", {**SHAPLEY, "epsilon": 0.1})
+        assert finished(service, alice, cheap.id).state == "done"
+
+
+def test_a_quote_is_the_librarys_and_free(service: Service) -> None:
+    alice = person("alice")
+    quoted = service.quote(alice, "staff", {"explainer": "marginals", "epsilon": 0.5})
+    local = vt.MarginalsExplainer(service._data["staff"].for_analyst("alice")).quote(epsilon=0.5)
+    assert quoted["half_width"] == local.half_width
+    assert quoted["sentence"] == str(local)
+    assert spent(service) == 0
+
+
+def test_histograms_that_were_bought_are_used_by_their_hash(service: Service) -> None:
+    alice = person("alice")
+    bought = finished(service, alice, service.submit(alice, "staff", {"explainer": "marginals", "epsilon": 0.5}).id)
+    ask = {"explainer": "partial-dependence", "model": "score", "epsilon": 0.5}
+    ask["options"] = {"marginals": {"sha256": bought.content_sha256}}
+    assert finished(service, alice, service.submit(alice, "staff", ask).id).state == "done"
+    with pytest.raises(Problem, match="you bought here"):
+        service.submit(person("bob"), "staff", ask)
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({**SHAPLEY, "model": "other"}, "not approved"),
+    ({**SHAPLEY, "points": [{**POINT, "sex": "Mail"}]}, "Mail"),
+    ({**SHAPLEY, "points": [{"age": 30}]}, "hours"),
+    ({**SHAPLEY, "epsilon": -1}, "epsilon"),
+    ({**SHAPLEY, "options": {"clip": "maybe"}}, "clip"),
+]
+
+
+@pytest.mark.parametrize(("request_", "sentence"), WRONG)
+def test_what_is_wrong_is_said_before_there_is_a_job(service: Service, request_: dict[str, Any], sentence: str) -> None:
+    with pytest.raises((Problem, InvalidInput), match=sentence):
+        service.submit(person("alice"), "staff", request_)
+    assert service.jobs(person("alice")) == []
+
+
+def test_a_pane_is_its_analysts_until_it_is_published(service: Service) -> None:
+    alice, bob, rita, owner = map(person, ("alice", "bob", "rita", "owner"))
+    ask = {"explainer": "pane", "model": "score", "epsilon": 3.0}
+    job = finished(service, alice, service.submit(alice, "staff", ask).id)
+    assert job.state == "done"
+    assert [line.id for line in service.panes(alice)] == [job.id]
+    assert service.panes(bob) == service.panes(rita) == []
+    with pytest.raises(Problem, match="no pane"):
+        service.pane(rita, job.id)
+    service.publish(owner, job.id, published=True)
+    assert service.pane(rita, job.id) == service.pane(alice, job.id)
+    found = json.loads(service.explain_from_pane(rita, job.id, POINT, n_rows=64))
+    assert found["format"] == "vitrail-attribution/2"
+    assert b"Privacy label" in service.person_page(rita, job.id, POINT)
+    assert b"<html" in service.pane_page(rita, job.id)
+    with pytest.raises(Problem, match="no pane"):
+        service.pane(person("audrey"), job.id)
+    service.publish(owner, job.id, published=False)
+    assert service.panes(rita) == []
+
+
+def test_the_bill_shows_analysts_their_own_lines_to_the_minute(service: Service) -> None:
+    for name, epsilon in (("alice", 0.3), ("bob", 0.4)):
+        job = service.submit(person(name), "staff", {"explainer": "marginals", "epsilon": epsilon})
+        finished(service, person(name), job.id)
+    assert [line["analyst"] for line in service.bill(person("alice"), "staff")] == ["alice"]
+    assert len(str(service.bill(person("alice"), "staff")[0]["time_utc"])) == len("2026-01-01T00:00")
+    assert [line["analyst"] for line in service.bill(person("audrey"), "staff")] == ["alice", "bob"]
+    assert service.verify(person("audrey"))["ok"] is True
+    assert len(service.entries(person("audrey"), "staff")) > 4
+
+
+def test_a_restart_goes_on_and_charges_nothing_again(tmp_path: Path) -> None:
+    path, alice = write_house(tmp_path), person("alice")
+    with serving(path, started=False) as service:
+        service.start()
+        done = finished(service, alice, service.submit(alice, "staff", SHAPLEY).id)
+        paid = spent(service)
+    with serving(path, started=False) as service:  # it died after the answer was computed, before it was written down
+        service.store.change(done.id, only_from=["done"], state="running", content=None, attempts=1)
+        service.start()
+        again = finished(service, alice, done.id)
+        assert (again.state, again.content_sha256) == ("done", done.content_sha256)
+        assert spent(service) == paid
+        assert service.verify(person("owner"))["ok"] is True
+
+
+def test_a_job_that_ends_the_process_each_time_waits_for_the_owner(tmp_path: Path) -> None:
+    path, alice = write_house(tmp_path), person("alice")
+    with serving(path) as service:
+        done = finished(service, alice, service.submit(alice, "staff", SHAPLEY).id)
+    with serving(path, started=False) as service:
+        service.store.change(done.id, only_from=["done"], state="running", content=None, attempts=3)
+        service.start()
+        stuck = finished(service, alice, done.id)
+        assert stuck.state == "waiting"
+        assert "3 times" in str(stuck.problem)
+        assert service.submit(alice, "staff", SHAPLEY).state == "waiting"
+        service.approve(person("owner"), done.id)
+        assert finished(service, alice, done.id).state == "done"
+
+
+def test_a_model_that_is_not_the_approved_file_does_not_start(tmp_path: Path) -> None:
+    path = write_house(tmp_path)
+    with (tmp_path / "score.onnx").open("ab") as file:
+        file.write(b"\0")
+    with pytest.raises(InvalidInput, match="not the one that was approved"), serving(path):
+        pass
+
+
+def test_answers_leave_at_the_end_of_a_slot(tmp_path: Path) -> None:
+    from vitrail.serve.jobs import Progress
+
+    progress = Progress(slot_seconds=0.5, began=100.0)
+    assert [progress.ends(now) for now in (100.0, 100.2, 100.5, 100.7)] == [100.5, 100.5, 100.5, 101.0]
+    alice = person("alice")
+    with serving(write_house(tmp_path, slot=0.2)) as service:
+        assert finished(service, alice, service.submit(alice, "staff", SHAPLEY).id).state == "done"
