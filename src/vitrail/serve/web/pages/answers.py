@@ -6,7 +6,6 @@ from starlette.responses import Response
 
 from ...rules import ASKERS
 from . import views, words
-from .questions import question
 from .site import Route, Visit, document
 
 
@@ -20,8 +19,7 @@ def jobs(visit: Visit) -> Response:
 def job(visit: Visit) -> Response:
     """One question: what became of it."""
     found = views.job(visit.service.job(visit.who, visit.part("job_id")))
-    asked = question(str(found["explainer"]))
-    return visit.page("job.html", job=found, asked=asked, finished=found["state"] in words.FINISHED)
+    return visit.page("job.html", job=found, finished=found["state"] in words.FINISHED)
 
 
 def answer(visit: Visit) -> Response:

@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from ...kinds import KINDS
 from ...problems import Problem
 from ...rules import ASKERS
-from . import forms, views
+from . import forms, views, words
 from .questions import choices, other_options, question
 from .site import HEADERS, Form, Route, Visit, environment
 
@@ -52,10 +52,12 @@ def asking_page(
     )
 
 
-def quote_of(visit: Visit, facts: Mapping[str, Any], name: str) -> views.Quote:
-    """The quote of what a form says, or what is wrong with it. Free, and no row is read."""
+def quote_of(visit: Visit, facts: Mapping[str, Any], name: str, verdict: str = "") -> views.Quote:
+    """The quote of what a form says, or of the cheapest answer with a verdict, or what is wrong. Free; no row is read."""
     try:
         request = forms.request_of(name, visit.form, views.schema(facts), views.features(facts), quote=True)
+        if verdict:
+            request = {**{part: request[part] for part in request if part != "epsilon"}, "verdict": verdict}
         return views.quote(visit.service.quote(visit.who, visit.part("dataset"), request), facts)
     except Exception as error:
         problem = Problem.of(error)
@@ -77,6 +79,10 @@ def post(visit: Visit) -> Response:
     facts = visit.service.dataset(visit.who, dataset)
     if visit.form.get("action") == "quote":
         return asking_page(visit, facts, name, visit.form, quote_of(visit, facts, name))
+    if visit.form.get("action") == "clear":
+        told = quote_of(visit, facts, name, verdict="clear")
+        form = visit.form if told.problem else visit.form.with_value("epsilon", words.cost(told.epsilon))
+        return asking_page(visit, facts, name, form, told)
     try:
         request = forms.request_of(name, visit.form, views.schema(facts), views.features(facts), quote=False)
         job = views.job(visit.service.submit(visit.who, dataset, request))

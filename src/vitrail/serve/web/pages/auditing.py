@@ -14,7 +14,7 @@ MOST_ENTRIES = 50
 
 def ledger(visit: Visit) -> Response:
     """The verdict on every account, the entries of one, and the end of the access log."""
-    names = {str(facts["budget"]["account"]): str(facts["name"]) for facts in visit.service.datasets(visit.who)}
+    names = views.account_names(visit.service.datasets(visit.who))
     verified = views.verified(visit.service.verify(visit.who), names)
     dataset = visit.query("dataset") or next(iter(names.values()), "")
     after = int(text) if (text := visit.query("after")).isdecimal() and len(text) < 16 else 0

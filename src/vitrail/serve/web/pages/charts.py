@@ -60,7 +60,9 @@ def bill_chart(lines: Sequence[tuple[str, float]], budget: float, now: datetime 
     corners.append((across(end), up(level)))
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
     ground = up(0.0)
-    shapes.append(Shape("polygon", "band", {"points": f"{corners[0][0]:.1f},{ground:.1f} {points} {corners[-1][0]:.1f},{ground:.1f}"}))
+    shapes.append(
+        Shape("polygon", "band", {"points": f"{corners[0][0]:.1f},{ground:.1f} {points} {corners[-1][0]:.1f},{ground:.1f}"})
+    )
     shapes.append(Shape("polyline", "line", {"points": points}))
     shapes.append(Shape("line", "limit", _at(x1=LEFT, x2=WIDTH - RIGHT, y1=up(budget), y2=up(budget))))
     shapes.append(Shape("text", "limit-name", _at(x=LEFT + 4, y=up(budget) - 4), text=f"budget {rounded_up(budget)}"))
@@ -70,8 +72,8 @@ def bill_chart(lines: Sequence[tuple[str, float]], budget: float, now: datetime 
     for text, x, kind in _time_ticks(start, end, across(start), across(end)):
         shapes.append(Shape("text", f"tick {kind}".strip(), _at(x=x, y=HEIGHT - 6), text=text))
     description = (
-        f"Epsilon spent so far against time: {len(steps)} steps, {rounded_up(level) if steps else 0} of {rounded_up(budget)} "
-        f"spent by {end:%Y-%m-%d %H:%M} UTC."
+        f"Epsilon spent so far against time: {len(steps)} steps, up to {rounded_up(level)} of {rounded_up(budget)} "
+        f"by {end:%Y-%m-%d %H:%M} UTC."
     )
     return BillChart(Drawing(WIDTH, HEIGHT, tuple(shapes)), "What was spent, over time", description)
 

@@ -64,9 +64,7 @@ QUESTIONS: Mapping[str, Question] = {
         (Field("threshold", "The decision's threshold", "number", "From this output on it is a yes. Empty: 0.5."),),
     ),
     "local-fit": Question("A file of linear pictures", "the model"),
-    "marginals": Question(
-        "Histograms", "the data", (_COLUMNS, Field("bins", "Bins of a number", "whole", "Empty: 20.", 2))
-    ),
+    "marginals": Question("Histograms", "the data", (_COLUMNS, Field("bins", "Bins of a number", "whole", "Empty: 20.", 2))),
     "private-rows": Question("Rows of nobody's", "the data", (_COLUMNS,)),
     "pane": Question("A pane", "the model"),
 }

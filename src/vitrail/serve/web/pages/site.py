@@ -72,6 +72,10 @@ class Form:
         """The first value of a field, without blanks around it."""
         return self.fields.get(name, (default,))[0].strip()
 
+    def with_value(self, name: str, value: str) -> Form:
+        """The same form with one field changed."""
+        return Form({**self.fields, name: (value,)})
+
     def all(self, name: str) -> tuple[str, ...]:
         """All values of a field: the boxes that were ticked."""
         return self.fields.get(name, ())

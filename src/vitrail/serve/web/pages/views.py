@@ -15,6 +15,7 @@ from ....schema import Schema
 from ...access.access_log import verify as verify_log
 from . import words
 from .charts import BillChart, bill_chart
+from .questions import question
 
 if TYPE_CHECKING:
     from ...access.access_log import AccessLog
@@ -51,6 +52,11 @@ def budget(told: Facts) -> Budget:
     )
 
 
+def account_names(datasets: Sequence[Facts]) -> dict[str, str]:
+    """The names of datasets, by their accounts in the ledger."""
+    return {str(facts["budget"]["account"]): str(facts["name"]) for facts in datasets}
+
+
 @dataclass(frozen=True)
 class Card:
     """A dataset as it stands on a card."""
@@ -73,7 +79,10 @@ def public_facts(facts: Facts) -> list[tuple[str, str]]:
     told = [
         ("Rows, as declared", f"about {facts['n_rows_public']:,}"),
         ("Target", str(facts["target"] or "none")),
-        ("Two datasets are neighbours if", f"one row is {'added or removed' if 'add' in facts['neighbours'] else 'replaced'}"),
+        (
+            "Two datasets are neighbours if",
+            f"one row is {'added or removed' if 'add' in facts['neighbours'] else 'replaced'}",
+        ),
         ("Delta", words.cost(facts["delta"])),
     ]
     if facts.get("rows_per_person", 1) != 1:
@@ -137,7 +146,8 @@ def models(facts: Facts) -> list[ModelLine]:
         ModelLine(
             str(model["name"]),
             str(model["sha256"]),
-            f"outputs {model['range'][0]:g} to {model['range'][1]:g}" + (f", {model['output']}" if model["output"] else ""),
+            f"from {model['range'][0]:g} to {model['range'][1]:g}"
+            + ("" if model["output"] is None else f", output {model['output']}"),
         )
         for model in facts["models"]
     ]
@@ -212,7 +222,7 @@ def _afterwards(told: Facts, delta: float) -> str:
 
 def job(found: Job) -> dict[str, Any]:
     """A question as its page shows it."""
-    return dict(found.to_json())
+    return {**found.to_json(), "title": question(found.explainer).title}
 
 
 # --- panes ---------------------------------------------------------------------------------------------------------------
@@ -233,7 +243,7 @@ def pane(line: PaneLine) -> Pane:
     """A pane's card."""
     readers = "everybody who may hear of the dataset" if line.published else f"{line.person} and the owner"
     told = f"Of {line.dataset}, released by {line.person} on {words.minute(line.created)} UTC. Read by {readers}."
-    return Pane(line.id, line.dataset, line.title, told, line.published is not None)
+    return Pane(line.id, line.dataset, f"{line.title[:1].upper()}{line.title[1:]}", told, line.published is not None)
 
 
 # --- people --------------------------------------------------------------------------------------------------------------
@@ -340,10 +350,17 @@ def entry(told: Facts) -> EntryLine:
     """An entry, from its record."""
     record = json.loads(told["record"])
     body = record["body"]
-    what = next((str(body[name]) for name in ("label", "what", "of", "name") if body.get(name)), "")
-    return EntryLine(
-        int(told["seq"]), str(record["time_utc"]), str(record["kind"]), str(body.get("analyst") or ""), what, str(told["digest"])
-    )
+    who = str(body.get("analyst") or "")
+    return EntryLine(int(told["seq"]), str(record["time_utc"]), str(record["kind"]), who, _what(body), str(told["digest"]))
+
+
+def _what(body: Facts) -> str:
+    """What an entry is about: a question, a budget, or another entry."""
+    if isinstance(question := body.get("question"), dict) and question.get("label"):
+        return str(question["label"])
+    if isinstance(limit := body.get("budget"), dict):
+        return f"epsilon {words.cost(limit['epsilon'])}"
+    return f"of entry {body['of']}" if "of" in body else ""
 
 
 @dataclass(frozen=True)
@@ -371,8 +388,13 @@ def _log_line(line: Facts) -> dict[str, str]:
     named = ", ".join(str(value) for value in (line.get("parameters") or {}).values())
     what = f"{line.get('method', '')} {line.get('route', '')}" + (f" ({named})" if named else "")
     who = str(line.get("person") or "nobody")
-    number = str(line.get("number", line.get("seq", "")))
-    return {"seq": number, "time": str(line.get("time", "")), "who": who, "what": what, "status": str(line.get("status", ""))}
+    return {
+        "seq": str(line["n"]),
+        "time": str(line.get("time", "")),
+        "who": who,
+        "what": what,
+        "status": str(line.get("status", "")),
+    }
 
 
 def _shortened(text: str, most: int = 160) -> str:

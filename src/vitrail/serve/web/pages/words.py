@@ -9,7 +9,7 @@ from ....accounting import rounded_down, rounded_up
 ROLE_WORDS: Mapping[str, str] = {"owner": "owners", "analyst": "analysts", "reader": "readers", "auditor": "auditors"}
 
 STATE_WORDS: Mapping[str, tuple[str, str]] = {
-    "waiting": ("Waits for approval", "It costs more than the owner wants to be asked about. Nothing is charged until then."),
+    "waiting": ("Waits for approval", "At this price the owner has to approve it. Nothing is charged before."),
     "queued": ("In the queue", "Another question to the same rows is being answered. This one is next, or soon."),
     "running": ("At work", "It is paid for, and is being answered."),
     "done": ("Done", "The answer is below. Looking at it again is free."),
@@ -28,7 +28,7 @@ VERDICT_WORDS: Mapping[str, str] = {
 }
 
 EPSILON = (
-    "Epsilon is a price in privacy: it bounds how much any answer can tell about any one person in the data. A higher epsilon "
+    "Epsilon is a price in privacy: it bounds what an answer can tell about any one person in the data. A higher epsilon "
     "buys a sharper answer, and every answer is paid from one budget that is never refilled."
 )
 
@@ -40,7 +40,7 @@ def cost(value: object) -> str:
 
 def left(value: object) -> str:
     """An epsilon that is left: rounded down."""
-    return rounded_down(max(0.0, _number(value))) if value is not None else "–"
+    return rounded_down(max(0.0, _number(value)), 3) if value is not None else "–"
 
 
 def minute(time: object) -> str:
