@@ -1,7 +1,7 @@
 """What the benchmarks of the service share: houses of census rows, a server in a process of its own, clients.
 
-The rows, their declaration and the model are those of ``vitrail serve --demo``. Servers are started by the command, as people
-do, and are listened to on a port of this machine.
+The rows, their declaration and the model are those of ``vitrail serve --demo``. Servers are started by the command, as
+people do, and are listened to on a port of this machine.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def killed(kind: str, folder: Path, kills: int = N_KILLS, seed: int = 0) -> Row:
         mine = Client(server.port, token)
         lost = 0
         for one, name in acknowledged.items():
-            status, content = mine.call("GET", f"/v1/jobs/{name}/result")
+            status, _ = mine.call("GET", f"/v1/jobs/{name}/result")
             lost += status != 200
             status, job = mine.ask(one[0], distinct_question(one[1], mu))
             lost += status != 200 or job["sha256"] != answered[one]

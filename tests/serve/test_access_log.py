@@ -261,9 +261,13 @@ def test_threads_and_several_logs_on_one_file(path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_forked_child_writes_to_the_same_chain(log, path):
     """Under a program of its own: the test's process has threads."""
-    program = WRITER + "\nimport os\nchild = os.fork()\n" + (
-        "for _ in range(100):\n    log.write(who, 'GET', '/v1/me', 200)\n"
-        "if child:\n    sys.exit(os.waitpid(child, 0)[1])\n"
+    program = (
+        WRITER
+        + "\nimport os\nchild = os.fork()\n"
+        + (
+            "for _ in range(100):\n    log.write(who, 'GET', '/v1/me', 200)\n"
+            "if child:\n    sys.exit(os.waitpid(child, 0)[1])\n"
+        )
     )
     subprocess.run([sys.executable, "-c", program, str(path), "alice", "5"], check=True, stdout=subprocess.DEVNULL)
     assert (verify(path).problems, verify(path).lines) == ((), 205)
@@ -302,7 +306,7 @@ def test_the_tail_is_read_page_by_page(log, path):
 
 
 def test_what_cannot_be_written_is_told(tmp_path, log):
-    with pytest.raises(VitrailError, match="cannot be opened: Is a directory. Name a file"):
+    with pytest.raises(VitrailError, match=r"cannot be opened: Is a directory\. Name a file"):
         AccessLog(tmp_path)
     log.close()
     log.close()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,10 +12,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from ... import __version__
+from ..access.access_log import AccessLog
+from ..access.gate import Gate
 from ..problems import Problem
 from ..rules import PUBLIC, Rules
 from ..service import Service
 from .api import add_api
+from .api_access import add_access
 from .doors import Doors, install, json_answer, refused
 
 DESCRIPTION = (
@@ -25,25 +27,18 @@ DESCRIPTION = (
 )
 
 
-def create_app(
-    service: Service, gate: Any, *, access_log: Any = None, on_end: Callable[[str, int, str | None], None] | None = None,
-    more: Callable[[Doors], None] | None = None,
-) -> FastAPI:  # fmt: skip
+def create_app(service: Service, *, gate: Gate | None = None) -> FastAPI:
     """The application of a service.
 
     Parameters
     ----------
     service : Service
         Opened when the application starts, drained when it ends.
-    gate : Gate
-        Says who asks.
-    access_log : AccessLog, optional
-        Where requests are written down.
-    on_end : callable, optional
-        Is told route, status and problem code of every request.
-    more : callable, optional
-        Makes more routes: pages, metrics.
+    gate : Gate, optional
+        Says who asks, in place of one that is made of the house.
     """
+    gate = Gate(service.house, service.ledger.database) if gate is None else gate
+    access_log = AccessLog(service.house.access_log)
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
@@ -60,9 +55,8 @@ def create_app(
     rules = app.state.rules = Rules()
     doors = Doors(app, rules)
     add_api(doors, service)
+    add_access(doors, gate, access_log)
     doors.route("GET", "/v1/openapi.json", PUBLIC, lambda: json_answer(app.openapi()), in_schema=False)
-    if more is not None:
-        more(doors)
     doors.check()
 
     @app.exception_handler(RequestValidationError)
@@ -80,5 +74,5 @@ def create_app(
     async def problem(request: Request, error: Problem) -> Response:
         return refused(request, error)
 
-    install(app, rules, gate, access_log, on_end or (lambda route, status, code: None))
+    install(app, rules, gate, access_log, lambda route, status, code: None)
     return app

@@ -7,20 +7,23 @@ ours.
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
 from starlette.routing import Match
 
 from ...accounting import JsonValue
 from .. import shapes
+from ..access.access_log import AccessLog
+from ..access.gate import Gate
+from ..access.sessions import same_csrf
 from ..principal import Principal
 from ..problems import TITLES, Problem
-from ..rules import NOBODY, Rules
+from ..rules import NOBODY, PUBLIC, Rules
 from ..shapes import Shape
 
 MOST_BYTES = 4 * 2**20
@@ -29,8 +32,8 @@ COOKIE = "vitrail_session"
 CSRF_HEADER = "x-vitrail-csrf"
 PROBLEM = "application/problem+json"
 Handler: TypeAlias = Callable[..., Any]
-_LOGGED = ("dataset", "job_id", "pane_id", "model", "person", "token_id")
-"""Parts of a path that are public names, and may stand in the access log."""
+UNLOGGED = ("/healthz", "/readyz", "/metrics", "/static/{name}")
+"""Asked every few seconds by machines, or by every page; they tell nothing about anybody."""
 
 
 class Problems(JSONResponse):
@@ -175,7 +178,9 @@ def whom(request: Request) -> Principal:
     return principal
 
 
-def install(app: FastAPI, rules: Rules, gate: Any, access_log: Any, on_end: Callable[[str, int, str | None], None]) -> None:
+def install(
+    app: FastAPI, rules: Rules, gate: Gate, access_log: AccessLog, on_end: Callable[[str, int, str | None], None]
+) -> None:
     """Let every request come through the doors.
 
     Parameters
@@ -184,9 +189,9 @@ def install(app: FastAPI, rules: Rules, gate: Any, access_log: Any, on_end: Call
         The application, with all its routes.
     rules : Rules
         Who may call which.
-    gate : object
-        Says who asks (``access.gate``).
-    access_log : object or None
+    gate : Gate
+        Says who asks.
+    access_log : AccessLog
         Where requests are written down.
     on_end : callable
         Is told route, status and problem code of every request, for the metrics.
@@ -197,23 +202,15 @@ def install(app: FastAPI, rules: Rules, gate: Any, access_log: Any, on_end: Call
         request.state.principal, request.state.csrf, request.state.problem = None, None, None
         template, parts = _matched(app, request)
         try:
-            _let_in(request, template, rules, gate)
+            await run_in_threadpool(_let_in, request, template, rules, gate)
             response = await call_next(request)
         except Exception as error:
             response = refused(request, error)
         principal: Principal | None = request.state.principal
         problem: Problem | None = request.state.problem
-        if access_log is not None and template not in ("/healthz", "/readyz"):
-            names = {name: parts[name] for name in _LOGGED if name in parts and response.status_code < 400}
-            access_log.write(
-                person=None if principal is None else principal.name,
-                role=None if principal is None else principal.role,
-                credential=None if principal is None else principal.credential,
-                method=request.method,
-                route=template or "none",
-                names=names,
-                status=response.status_code,
-            )
+        if template not in UNLOGGED:
+            known = parts if response.status_code < 400 else {}  # names that were made up are nobody's
+            await run_in_threadpool(access_log.write, principal, request.method, template or "", response.status_code, known)
         on_end(template or "none", response.status_code, None if problem is None else problem.code)
         for name, value in SECURITY_HEADERS.items():
             response.headers.setdefault(name, value)
@@ -232,14 +229,20 @@ SECURITY_HEADERS: Mapping[str, str] = {
 }
 
 
-def _let_in(request: Request, template: str | None, rules: Rules, gate: Any) -> None:
-    address = request.client.host if request.client else ""
-    found = gate.who(request.headers.get("authorization"), request.cookies.get(COOKIE), address)
+def _let_in(request: Request, template: str | None, rules: Rules, gate: Gate) -> None:
+    allowed = rules.of(request.method, template) if template is not None else PUBLIC
+    try:
+        remote = request.client.host if request.client else None
+        found = gate.who(request.headers.get("authorization"), request.cookies.get(COOKIE), remote)
+    except Problem as problem:
+        if NOBODY not in allowed or problem.code != "not-signed-in":
+            raise
+        found = None  # who is not signed in any more may sign in
     if found is not None:
         request.state.principal, request.state.csrf = found
     if template is None:
         return  # there is no such route: the application says so
-    allowed, principal = rules.of(request.method, template), request.state.principal
+    principal = request.state.principal
     role = NOBODY if principal is None else principal.role
     if role in allowed:
         _check_csrf(request, template)
@@ -254,7 +257,7 @@ def _check_csrf(request: Request, template: str) -> None:
     """A page of another site may make a browser send the cookie, not this header. Forms have a field (``pages``)."""
     if request.state.csrf is None or request.method in ("GET", "HEAD") or not template.startswith("/v1/"):
         return
-    if not hmac.compare_digest(request.headers.get(CSRF_HEADER, ""), str(request.state.csrf)):
+    if not same_csrf(request.state.csrf, request.headers.get(CSRF_HEADER)):
         raise Problem("forbidden", f"the request has no {CSRF_HEADER} of this session; use a token outside of the page")
 
 
