@@ -183,8 +183,6 @@ class Site:
         if request.method == "POST":
             ended = Problem("not-signed-in", "your session has ended; sign in again. Nothing was bought")
             response = visit.refused(ended)
-        elif request.url.path in ("/", "/signin"):
-            response = visit.page("signin.html", title="Sign in", wrong="", next="/")
         else:
             response = visit.go(f"/signin?next={quote(request.url.path)}")
         response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=self.secure)
