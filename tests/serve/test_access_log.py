@@ -1,5 +1,6 @@
 """The access log: every call a line, chained; damage is found, a crash loses nothing, and no secret is in it."""
 
+import hashlib
 import json
 import os
 import signal
@@ -128,6 +129,28 @@ def test_damage_is_found(path, damage, at):
     assert found.problems[0]
     with closing(AccessLog(path)) as log:  # a service that starts on it does not hide it
         log.write(ALICE, "GET", "/v1/me", 200)
+    assert not verify(path).ok
+
+
+def test_a_chain_that_was_made_anew_still_has_the_old_numbers(path):
+    lines = [json.loads(line) for line in filled(path)]
+    del lines[3]
+    previous, forged = START, b""
+    for line in lines:
+        raw = json.dumps({**line, "previous": previous}).encode()
+        previous, forged = hashlib.sha256(raw).hexdigest(), forged + raw + b"\n"
+    path.write_bytes(forged)
+    assert verify(path).problems == ("line 4 has the number 4, and the one before it 2",)
+
+
+def test_a_line_that_is_removed_before_a_torn_one_is_found(path):
+    lines = filled(path)
+    path.write_bytes(b"".join(lines[:3]) + lines[3][:30])
+    filled(path, 1)
+    assert verify(path).ok
+    damaged = path.read_bytes().splitlines(keepends=True)
+    del damaged[2]
+    path.write_bytes(b"".join(damaged))
     assert not verify(path).ok
 
 

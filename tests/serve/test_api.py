@@ -220,7 +220,8 @@ def test_the_access_log_has_every_request_and_no_value(house: House, answered: d
 def test_the_description_names_every_route_of_the_api_with_examples(house: House) -> None:
     described = json.loads(house.call(None, "GET", "/v1/openapi.json")[1])
     listed = {(method.upper(), path) for path, methods in described["paths"].items() for method in methods}
-    assert listed == {(m, p) for m, p, _ in house.app.state.rules if p.startswith("/v1/") and p != "/v1/openapi.json"}
+    ruled = {(m, p) for m, p, _ in house.app.state.rules if p.startswith("/v1/") and p != "/v1/openapi.json"}
+    assert {one for one in listed if one[1].startswith("/v1/")} == ruled
     body = described["paths"]["/v1/datasets/{dataset}/explanations"]["post"]["requestBody"]
     examples = body["content"]["application/json"]["examples"]
     assert set(examples) == {one["explainer"] for one in house.json("alice", "GET", "/v1/vocabulary")}

@@ -70,10 +70,9 @@ class Provider:
         self.fetched.append(address)
         if self.down:
             raise OSError("connection refused")
-        return {
-            f"{ISSUER}/.well-known/openid-configuration": json.dumps(self.discovery).encode(),
-            f"{ISSUER}/keys": jwks(*self.keys),
-        }[address]
+        if address == f"{ISSUER}/.well-known/openid-configuration":
+            return json.dumps(self.discovery).encode()
+        return jwks(*self.keys)  # wherever they are asked for
 
 
 class Clock:
@@ -183,6 +182,7 @@ ATTACKS = {
     "expires on null": signed(exp=None),
     "not yet": signed(nbf=NOW + 61),
     "begins on a text": signed(nbf="now"),
+    "begins on True": signed(nbf=True),
     "begins on null": signed(nbf=None),
     "nobody of the house": signed(email="eve@lakeside.example"),
     "in capitals": signed(email="Alice@lakeside.example"),
@@ -392,6 +392,15 @@ def test_the_gate_takes_both_kinds(gate):
             gate.who(f"Bearer {wrong}", None)
     with pytest.raises(Problem):
         gate.sign_in(signed())
+
+
+def test_a_house_that_is_read_again_counts_at_once(gate, tmp_path):
+    secret = gate.tokens.issue("bob")[1]
+    gate.use(house_in(tmp_path, "[people.alice]\nrole = 'analyst'"))
+    for bearer in (secret, signed()):
+        with pytest.raises(Problem, match="not known here"):
+            gate.who(f"Bearer {bearer}", None)
+    assert gate.oidc is None
 
 
 def test_a_provider_that_is_down_is_nobodys_failure(gate, provider):

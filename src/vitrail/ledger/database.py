@@ -139,7 +139,7 @@ def _make_all_tables(connection: Connection) -> None:
     connection.execute(sql.insert(TABLES[FormatRow]).values(version=FORMAT_VERSION))
 
 
-def _lock_creation(connection: Connection) -> None:
+def lock_creation(connection: Connection) -> None:
     """Be the only one who makes tables or indexes: in SQLite the write lock of the transaction does it."""
     if connection.dialect.name == "postgresql":
         connection.execute(sql.text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
@@ -321,7 +321,7 @@ class Database:
         if must_exist:
             raise LedgerError(f"{self.where} holds no ledger. Check the address, or create one with open_ledger.")
         with self.transaction(read_only=False) as connection:
-            _lock_creation(connection)
+            lock_creation(connection)
             if self._holds_ledger(connection):  # another process has just made it
                 return
             if self.is_file and not is_empty(Path(self.where)):
@@ -337,7 +337,7 @@ class Database:
             return
         self._lacks_index = False  # tried once: whoever may not do it has a slower statement, and everything else
         with suppress(LedgerError), self.transaction(read_only=False) as connection:
-            _lock_creation(connection)
+            lock_creation(connection)
             OPEN_RESERVATIONS.create(connection, checkfirst=True)
 
     def _holds_ledger(self, connection: Connection) -> bool:

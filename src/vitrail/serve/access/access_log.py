@@ -10,8 +10,9 @@ What is not in it: addresses and queries as they were sent, bodies, how long any
 *One ``os.write`` a line*, to a descriptor of its own that is opened for appending: it is written also while the process is
 silent (``nothing_escapes`` takes away descriptors 1 and 2 and the log records), and what a line began is whole when the
 process is killed, but for a full disk. It is not brought to the disk line by line: a power cut may take the last ones.
-A line that was half written is closed by a line that says so and covers it by its hash. Several processes may write to one
-file: each takes a lock (``flock``, where there is one) and reads the end that the others have left.
+A line that was half written is closed by a line that says so and covers it by its hash; whatever is no line at the end of
+a file counts as one. Several processes may write to one file: each takes a lock (``flock``, where there is one) and reads
+the end that the others have left.
 """
 
 from __future__ import annotations
@@ -51,7 +52,22 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class LogCheck:
-    """What a walk over an access log found: how many lines, the hash of the last one, and what is wrong."""
+    """What a walk over an access log found.
+
+    Attributes
+    ----------
+    lines : int
+        How many lines there are.
+    head : str
+        The hash of the last one; an auditor notes it, and hands it to the next check.
+    problems : tuple of str
+        What is wrong.
+
+    Examples
+    --------
+    >>> LogCheck(3, "ab" * 32, ()).ok
+    True
+    """
 
     lines: int
     head: str
@@ -235,6 +251,19 @@ def verify(path: Path, head: str | None = None) -> LogCheck:
     -------
     LogCheck
         With at most a hundred problems.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = AccessLog(Path(folder) / "access.jsonl")
+    ...     for status in (200, 404, 200):
+    ...         log.write(None, "GET", "/healthz", status)
+    ...     log.close()
+    ...     first, second, third = log.path.read_bytes().splitlines(keepends=True)
+    ...     _ = log.path.write_bytes(first + third)
+    ...     print(verify(log.path).problems[0])
+    line 2 does not follow the one before it: a line was changed, removed or put in
     """
     previous, number, lines, torn, problems, passed = START, -1, 0, b"", [], head in (None, START)
     with path.open("rb") as file, _locked(file.fileno(), exclusive=False):
@@ -243,7 +272,7 @@ def verify(path: Path, head: str | None = None) -> LogCheck:
             if line is None:
                 torn += raw
                 continue
-            if torn and (line.get("torn") != _hash(torn) or line.get("previous") != previous):
+            if torn and line.get("torn") != _hash(torn):
                 problems.append(f"before line {place} stands what is no line, and the line does not account for it")
             elif not torn and "torn" in line:
                 problems.append(f"line {place} accounts for a half-written line, which is no longer there")

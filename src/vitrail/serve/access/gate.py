@@ -68,11 +68,20 @@ class Gate:
         fetch: Callable[[str], bytes] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._fetch, self._clock = fetch, clock
         self.tokens = Tokens(database, house)
         self.sessions = Sessions(database, self.tokens)
-        self.oidc = None if house.oidc is None else Oidc(house, fetch, clock=clock)
+        self.oidc = self._oidc(house)
         self._requests = RateLimit(house.requests_per_minute, clock=clock)
         self._failures = failed_sign_ins(clock)
+
+    def use(self, house: House) -> None:
+        """Ask another house from now on: one whose file was read again. Who has left it is refused at once."""
+        self.oidc = self._oidc(house)
+        self.tokens.house = house
+
+    def _oidc(self, house: House) -> Oidc | None:
+        return None if house.oidc is None else Oidc(house, self._fetch, clock=self._clock)
 
     def who(
         self, authorization: str | None, cookie: str | None, remote: str | None = None

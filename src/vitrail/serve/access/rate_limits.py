@@ -21,6 +21,8 @@ MOST_NAMES = 10_000
 class RateLimit:
     """A bucket for each name: it holds a minute's worth, refills steadily, and every request takes one out.
 
+    Each process counts for itself.
+
     Memory is bounded: beyond ``most_names`` the one that asked longest ago is forgotten. Who can ask under more names than
     that is not limited by names anyway.
 
@@ -77,12 +79,19 @@ class RateLimit:
         return min(self._size, held + (now - when) * self._per_second)
 
     def _wait(self, held: float) -> float:
-        # A billionth is less than any clock tells: without it, who waits as long as was said may find 0.9999999 there.
-        return 0.0 if held >= 1.0 - 1e-9 else (1.0 - held) / self._per_second
+        # Without a millionth of grace, who waits as long as was said may find 0.9999999 there.
+        return 0.0 if held >= 1.0 - 1e-6 else (1.0 - held) / self._per_second
 
 
 def failed_sign_ins(clock: Callable[[], float] = time.monotonic) -> RateLimit:
-    """The limit for addresses that show wrong credentials: ask ``wait`` before looking, ``allow`` after a failure."""
+    """The limit for addresses that show wrong credentials: ask ``wait`` before looking, ``allow`` after a failure.
+
+    Examples
+    --------
+    >>> limit = failed_sign_ins(clock=lambda: 0.0)
+    >>> [limit.allow("192.0.2.1") for _ in range(FAILURES_PER_MINUTE)][-1], limit.wait("192.0.2.1")
+    (0.0, 6.0)
+    """
     return RateLimit(FAILURES_PER_MINUTE, clock=clock)
 
 

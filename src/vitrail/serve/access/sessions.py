@@ -106,5 +106,11 @@ class Sessions:
 
 
 def same_csrf(expected: str, given: str | None) -> bool:
-    """Whether a form carries the session's secret, in a time that does not tell how much of it is right."""
+    """Whether a form carries the session's secret, in a time that does not tell how much of it is right.
+
+    Examples
+    --------
+    >>> same_csrf("secret", "secret"), same_csrf("secret", None)
+    (True, False)
+    """
     return given is not None and hmac.compare_digest(expected.encode(), given.encode(errors="replace"))

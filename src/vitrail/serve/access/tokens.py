@@ -58,6 +58,13 @@ class TokenLine:
         The owner's note.
     created, expires, revoked : str
         Times in UTC; the last two may be None.
+
+    Examples
+    --------
+    >>> facts = {"datasets": ("census",), "may_buy": True, "label": "", "expires": None, "revoked": None}
+    >>> line = TokenLine(id="t_1", person="alice", role="analyst", created="2026-01-02T00:00:00.000000+00:00", **facts)
+    >>> line.to_json()["datasets"]
+    ['census']
     """
 
     id: str
@@ -242,7 +249,16 @@ class Tokens:
 def principal_in(
     house: House, name: str, credential: str, datasets: frozenset[str] | None = None, may_buy: bool = True
 ) -> Principal | None:
-    """Somebody as the house says today, or less where a credential allows less; None for who is not there."""
+    """Somebody as the house says today, or less where a credential allows less; None for who is not there.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> alice = HousePerson("alice", "analyst", ("census", "visits"))
+    >>> house = House(name="Lakeside", folder=Path(), ledger="memory", datasets={}, people={"alice": alice})
+    >>> principal_in(house, "alice", "t_1", frozenset({"census", "payroll"})).datasets
+    frozenset({'census'})
+    """
     person = house.person(name)
     if person is None:
         return None
@@ -256,12 +272,23 @@ def hash_secret(secret: str) -> str:
 
     A plain hash, unsalted and fast, is enough: the secrets are 256 random bits, which nobody finds by trying. Slow, salted
     hashes are for passwords, which people choose; here they would be a load that strangers could cause.
+
+    Examples
+    --------
+    >>> hash_secret("vt_example")[:8]
+    '4b1da169'
     """
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def utc_text(time: datetime) -> str:
-    """A time as the tables keep it: always of the same length, so that texts sort as times do."""
+    """A time as the tables keep it: always of the same length, so that texts sort as times do.
+
+    Examples
+    --------
+    >>> utc_text(datetime(2026, 1, 2, tzinfo=UTC))
+    '2026-01-02T00:00:00.000000+00:00'
+    """
     return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 

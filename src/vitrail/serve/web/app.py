@@ -14,12 +14,14 @@ from starlette.exceptions import HTTPException
 from ... import __version__
 from ..access.access_log import AccessLog
 from ..access.gate import Gate
+from ..operation.metrics import Metrics
 from ..problems import Problem
 from ..rules import PUBLIC, Rules
 from ..service import Service
 from .api import add_api
 from .api_access import add_access
 from .doors import Doors, install, json_answer, refused
+from .operating import add_operation
 from .pages import add_pages
 
 DESCRIPTION = (
@@ -39,7 +41,7 @@ def create_app(service: Service, *, gate: Gate | None = None) -> FastAPI:
         Says who asks, in place of one that is made of the house.
     """
     gate = Gate(service.house, service.ledger.database) if gate is None else gate
-    access_log = AccessLog(service.house.access_log)
+    access_log, metrics = AccessLog(service.house.access_log), Metrics()
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
@@ -57,6 +59,7 @@ def create_app(service: Service, *, gate: Gate | None = None) -> FastAPI:
     doors = Doors(app, rules)
     add_api(doors, service)
     add_access(doors, gate, access_log)
+    add_operation(doors, service, metrics)
     doors.route("GET", "/v1/openapi.json", PUBLIC, lambda: json_answer(app.openapi()), in_schema=False)
     add_pages(doors, service, gate, access_log)
     doors.check()
@@ -76,5 +79,5 @@ def create_app(service: Service, *, gate: Gate | None = None) -> FastAPI:
     async def problem(request: Request, error: Problem) -> Response:
         return refused(request, error)
 
-    install(app, rules, gate, access_log, lambda route, status, code: None)
+    install(app, rules, gate, access_log, metrics.request)
     return app

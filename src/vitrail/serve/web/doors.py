@@ -8,6 +8,7 @@ ours.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -179,7 +180,7 @@ def whom(request: Request) -> Principal:
 
 
 def install(
-    app: FastAPI, rules: Rules, gate: Gate, access_log: AccessLog, on_end: Callable[[str, int, str | None], None]
+    app: FastAPI, rules: Rules, gate: Gate, access_log: AccessLog, on_end: Callable[[str, int, str | None, float], None]
 ) -> None:
     """Let every request come through the doors.
 
@@ -194,11 +195,12 @@ def install(
     access_log : AccessLog
         Where requests are written down.
     on_end : callable
-        Is told route, status and problem code of every request, for the metrics.
+        Is told route, status, problem code and seconds of every request, for the metrics.
     """
 
     @app.middleware("http")
     async def through(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        began = time.monotonic()
         request.state.principal, request.state.csrf, request.state.problem = None, None, None
         template, parts = _matched(app, request)
         try:
@@ -211,7 +213,7 @@ def install(
         if template not in UNLOGGED:
             known = parts if response.status_code < 400 else {}  # names that were made up are nobody's
             await run_in_threadpool(access_log.write, principal, request.method, template or "", response.status_code, known)
-        on_end(template or "none", response.status_code, None if problem is None else problem.code)
+        on_end(template or "none", response.status_code, None if problem is None else problem.code, time.monotonic() - began)
         for name, value in SECURITY_HEADERS.items():
             response.headers.setdefault(name, value)
         return response

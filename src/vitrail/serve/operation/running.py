@@ -1,0 +1,184 @@
+"""From a house to a process that serves it, and to its end: what `vitrail serve` does after it has read its words.
+
+Ends are signals. SIGTERM and SIGINT close the door, let requests and questions at work end for ``drain_seconds``; what is
+cut then is continued at the next start: its price was reserved, and its answers so far are stored.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InvalidInput, LedgerError, VitrailError
+from ...ledger import SqlLedger, open_ledger
+from ..access.tokens import Tokens
+from ..house import House
+from ..principal import OWNER
+from .logs import Log
+from .migrate import check_known, revision, upgrade
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+EXTRA = "pip install 'vitrail[serve]'"
+NEEDED = ("fastapi", "uvicorn", "alembic", "prometheus_client", "python_multipart", "authlib", "onnxruntime")
+
+
+def check_installed() -> None:
+    """Refuse where the extra is not installed, in a sentence."""
+    for name in NEEDED:
+        if importlib.util.find_spec(name) is None:
+            raise VitrailError(f"the service needs {name.replace('_', '-')}, which is not installed: {EXTRA}")
+
+
+def address_of(house: House) -> str:
+    """Where people go."""
+    if house.address:
+        return house.address.rstrip("/")
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(house.host, house.host)  # noqa: S104 - compared, not bound
+    return f"http://{f'[{name}]' if ':' in name and not name.startswith('[') else name}:{house.port}"
+
+
+def checked(house: House) -> list[str]:
+    """What would be served, line by line, after everything was read that a start reads. Nothing is started or written."""
+    lines = [f"{house.name!r} would be served at {address_of(house)}"]
+    opened = {
+        name: replace(one.declaration, caps={}).open(analyst=OWNER, ledger="memory") for name, one in house.datasets.items()
+    }
+    for name, data in opened.items():
+        budget, above = house.datasets[name].declaration.budget, house.datasets[name].approve_above
+        asked = "" if above is None else f"; the owner is asked above epsilon {above:g}"
+        lines.append(
+            f"dataset {name!r}: {data.schema.n_columns} columns, {data.n_rows_public} rows declared, budget epsilon "
+            f"{budget.epsilon:g} at delta {budget.delta:g}{asked}"
+        )
+    for name, declared in house.models.items():
+        model, about = declared.open(), declared.datasets or tuple(house.datasets)
+        for dataset in about:
+            model.check(opened[dataset].feature_schema)
+        lines.append(f"model {name!r}: SHA-256 {declared.sha256[:16]}..., for {', '.join(map(repr, about))}")
+    for name, person in {OWNER: house.person(OWNER), **house.people}.items():
+        assert person is not None
+        caps = ", ".join(f"{dataset} up to epsilon {epsilon:g}" for dataset, epsilon in person.caps.items())
+        known = "all datasets" if person.datasets is None else ", ".join(map(repr, person.datasets))
+        lines.append(f"{person.role} {name!r}: {known}{f'; caps: {caps}' if caps else ''}")
+    return [*lines, *(_plain_http(house)), _ledger_line(house)]
+
+
+def _plain_http(house: House) -> list[str]:
+    local = house.host in ("127.0.0.1", "::1", "localhost")
+    if local or (house.address or "").startswith("https://"):
+        return []
+    return [
+        f"Care: host is {house.host!r} and address says no https: tokens would travel in the clear. Put a proxy with TLS in "
+        "front, and write its https address"
+    ]
+
+
+def _ledger_line(house: House) -> str:
+    try:
+        ledger = SqlLedger(house.ledger, must_exist=True)
+    except LedgerError as error:
+        return f"ledger: none there yet, it would be made ({error})"
+    with closing(ledger):
+        check_known(ledger.database)
+        step = revision(ledger.database)
+        stands = "has served nobody yet" if step is None else f"tables at step {step}"
+        return f"ledger {ledger.database.where}: {stands}"
+
+
+@contextmanager
+def opened_tokens(house: House) -> Iterator[Tokens]:
+    """The tokens of a house, with the ledger open and its tables this version's; also while a service runs."""
+    with closing(open_ledger(house.ledger)) as ledger:
+        upgrade(ledger.database)
+        yield Tokens(ledger.database, house)
+
+
+def bound(house: House) -> socket.socket:
+    """The socket that the service listens on; that it is taken is said before anything is opened."""
+    family = socket.AF_INET6 if ":" in house.host else socket.AF_INET
+    try:
+        return socket.create_server((house.host, house.port), family=family, backlog=256)
+    except OSError as error:
+        raise InvalidInput(
+            f"{house.host}:{house.port} cannot be listened on: {error.strerror}. Give another --port, or --host"
+        ) from error
+
+
+def serve(house: House, log: Log, *, begun: Callable[[Tokens], None]) -> None:
+    """Serve a house until a signal ends it.
+
+    Parameters
+    ----------
+    house : House
+        As it is declared.
+    log : Log
+        Made before any row was opened.
+    begun : callable
+        Is called once, when requests are taken, with the tokens: for what is printed.
+    """
+    from ..service import Service
+    from ..web.app import create_app
+
+    _no_core_dumps()
+    listening = bound(house)
+    with closing(listening), closing(open_ledger(house.ledger)) as ledger, _signals_only_end_the_server():
+        taken = upgrade(ledger.database)
+        service = Service(
+            house, ledger=ledger, report=lambda where, kind: log.write("failed", level="error", where=where, kind=kind)
+        )
+        service.start()
+        try:
+            server = _server(create_app(service), house)
+            begun(Tokens(ledger.database, house))
+            log.write("started", name=house.name, address=address_of(house), steps=" ".join(taken))
+            server.run(sockets=[listening])
+        finally:
+            if not service.stopping:  # the application drained it, unless it never came that far
+                service.stop()
+            log.write("ended", name=house.name)
+
+
+def _server(app: Any, house: House) -> Any:
+    import uvicorn
+
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=True,
+            forwarded_allow_ips=list(house.trusted_proxies),
+            timeout_graceful_shutdown=max(1, round(house.drain_seconds)),
+        )
+    )
+
+
+@contextmanager
+def _signals_only_end_the_server() -> Iterator[None]:
+    """Uvicorn sends a signal that it obeyed again, to whoever had it before: that would end us before the draining."""
+
+    def ignored(number: int, frame: FrameType | None) -> None:
+        """The server has obeyed it."""
+
+    before = {number: signal.signal(number, ignored) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _no_core_dumps() -> None:
+    """A core file would hold rows."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
