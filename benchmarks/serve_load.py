@@ -221,6 +221,7 @@ def pane_and_stored(
 
         fresh = explained / at_once(explain, clients)
         page = f"/v1/panes/{job['pane']}/page"
+        first = Client(server.port, token)  # servers close what was idle
         assert first.call("GET", page)[0] == 200
 
         def again(number: int) -> None:
@@ -230,7 +231,7 @@ def pane_and_stored(
                 failures[found[0]] += 1
 
         known = stored / at_once(again, clients)
-        size = len(first.call("GET", page)[1])
+        size = len(Client(server.port, token).call("GET", page)[1])
         rows: list[Row] = [
             {"what": "explanations from a pane, everybody new", "per_second": round(fresh, 1), "clients": clients},
             {"what": f"the same again and the pane's page ({size >> 10} KiB), by turns", "per_second": round(known, 1),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 EXTRA = "pip install 'vitrail[serve]'"
-NEEDED = ("fastapi", "uvicorn", "alembic", "prometheus_client", "python_multipart", "authlib", "onnxruntime")
+NEEDED = ("fastapi", "uvicorn", "alembic", "prometheus_client", "python_multipart", "joserfc", "onnxruntime")
 
 
 def check_installed() -> None:

@@ -20,7 +20,7 @@ from ..rules import PUBLIC, Rules
 from ..service import Service
 from .api import add_api
 from .api_access import add_access
-from .doors import Doors, install, json_answer, refused
+from .doors import Doors, Through, json_answer, refused
 from .operating import add_operation
 from .pages import add_pages
 
@@ -79,5 +79,5 @@ def create_app(service: Service, *, gate: Gate | None = None) -> FastAPI:
     async def problem(request: Request, error: Problem) -> Response:
         return refused(request, error)
 
-    install(app, rules, gate, access_log, metrics.request)
+    app.add_middleware(Through, app=app, gate=gate, access_log=access_log, on_end=metrics.request)
     return app

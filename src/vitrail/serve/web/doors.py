@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 from starlette.routing import Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...accounting import JsonValue
 from .. import shapes
@@ -179,17 +181,15 @@ def whom(request: Request) -> Principal:
     return principal
 
 
-def install(
-    app: FastAPI, rules: Rules, gate: Gate, access_log: AccessLog, on_end: Callable[[str, int, str | None, float], None]
-) -> None:
-    """Let every request come through the doors.
+class Through:
+    """What every request comes through. A line is in the access log before the first byte of the answer leaves.
 
     Parameters
     ----------
+    inner : ASGI application
+        What is behind the doors.
     app : FastAPI
         The application, with all its routes.
-    rules : Rules
-        Who may call which.
     gate : Gate
         Says who asks.
     access_log : AccessLog
@@ -198,29 +198,44 @@ def install(
         Is told route, status, problem code and seconds of every request, for the metrics.
     """
 
-    @app.middleware("http")
-    async def through(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        began = time.monotonic()
-        request.state.principal, request.state.csrf, request.state.problem = None, None, None
-        template, parts = _matched(app, request)
-        try:
-            await run_in_threadpool(_let_in, request, template, rules, gate)
-            response = await call_next(request)
-        except Exception as error:
-            response = refused(request, error)
-        principal: Principal | None = request.state.principal
-        problem: Problem | None = request.state.problem
-        if template not in UNLOGGED:
-            known = parts if response.status_code < 400 else {}  # names that were made up are nobody's
-            await run_in_threadpool(access_log.write, principal, request.method, template or "", response.status_code, known)
-        on_end(template or "none", response.status_code, None if problem is None else problem.code, time.monotonic() - began)
-        for name, value in SECURITY_HEADERS.items():
-            response.headers.setdefault(name, value)
-        return response
+    def __init__(
+        self, inner: ASGIApp, *, app: FastAPI, gate: Gate, access_log: AccessLog,
+        on_end: Callable[[str, int, str | None, float], None],
+    ) -> None:  # fmt: skip
+        self._inner, self._app, self._gate, self._log, self._on_end = inner, app, gate, access_log, on_end
 
-    @app.exception_handler(Exception)
-    async def unexpected(request: Request, error: Exception) -> Response:
-        return refused(request, error)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or refuse it."""
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        request, began, answered = Request(scope, receive), time.monotonic(), False
+        request.state.principal, request.state.csrf, request.state.problem = None, None, None
+        template, parts = _matched(self._app, request)
+
+        async def sending(message: Message) -> None:
+            nonlocal answered
+            if message["type"] == "http.response.start":
+                answered = True
+                status, problem = message["status"], request.state.problem
+                if template not in UNLOGGED:
+                    known = parts if status < 400 else {}  # names that were made up are nobody's
+                    principal = request.state.principal
+                    await run_in_threadpool(self._log.write, principal, request.method, template or "", status, known)
+                code = None if problem is None else problem.code
+                self._on_end(template or "none", status, code, time.monotonic() - began)
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            await run_in_threadpool(_let_in, request, template, self._app.state.rules, self._gate)
+            await self._inner(scope, receive, sending)
+        except Exception as error:
+            if answered:
+                raise
+            await refused(request, error)(scope, receive, sending)
 
 
 SECURITY_HEADERS: Mapping[str, str] = {
