@@ -24,7 +24,14 @@ class BillChart:
     description: str
 
 
-def bill_chart(lines: Sequence[tuple[str, float]], budget: float, now: datetime | None = None) -> BillChart:
+def bill_chart(
+    lines: Sequence[tuple[str, float]],
+    budget: float,
+    *,
+    spent: float | None = None,
+    whole: bool = True,
+    now: datetime | None = None,
+) -> BillChart:
     """The epsilon spent after each line, against time.
 
     Parameters
@@ -33,6 +40,10 @@ def bill_chart(lines: Sequence[tuple[str, float]], budget: float, now: datetime 
         Oldest first; times as the ledger writes them.
     budget : float
         The most that may ever be spent.
+    spent : float, optional
+        What is spent by now, where the lines do not tell: an analyst's are some of all.
+    whole : bool
+        Whether the first line is the account's first; if not, nobody knows here when it came to what it begins with.
     now : datetime, optional
         The right end.
     """
@@ -41,7 +52,7 @@ def bill_chart(lines: Sequence[tuple[str, float]], budget: float, now: datetime 
     start = min([steps[0][0] if steps else end, end]) - timedelta(minutes=1)
     end = max([end, *(time for time, _ in steps)])
     seconds = max((end - start).total_seconds(), 1.0)
-    top = 1.12 * max([budget, *(so_far for _, so_far in steps)]) or 1.0
+    top = 1.12 * max([budget, spent or 0.0, *(so_far for _, so_far in steps)]) or 1.0
 
     def across(time: datetime) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * (time - start).total_seconds() / seconds
@@ -53,11 +64,15 @@ def bill_chart(lines: Sequence[tuple[str, float]], budget: float, now: datetime 
     for tick in ticks((0.0, top), 4):
         shapes.append(Shape("line", "grid", _at(x1=LEFT, x2=WIDTH - RIGHT, y1=up(tick), y2=up(tick))))
         shapes.append(Shape("text", "tick end", _at(x=LEFT - 5, y=up(tick) + 3.5), text=f"{tick:g}"))
-    corners, level = [(across(start), up(0.0))], 0.0
+    level = 0.0 if whole or not steps else steps[0][1]
+    corners = [(across(start), up(level))]
     for time, so_far in steps:
         corners += [(across(time), up(level)), (across(time), up(so_far))]
         level = so_far
     corners.append((across(end), up(level)))
+    if spent is not None and spent > level:
+        level = spent
+        corners.append((across(end), up(level)))
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
     ground = up(0.0)
     shapes.append(

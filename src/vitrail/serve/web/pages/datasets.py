@@ -8,7 +8,7 @@ from ...rules import ASKERS, AUDITORS
 from . import views
 from .site import Route, Visit
 
-MOST_LINES = 200
+MOST_LINES = 500
 """Lines of the bill on a page: the newest."""
 
 
@@ -28,7 +28,7 @@ def dataset(visit: Visit) -> Response:
         facts=views.public_facts(facts),
         columns=views.columns(facts),
         models=views.models(facts),
-        bill=views.bill(lines, facts, visit.who),
+        bill=views.bill(lines, facts, visit.who, MOST_LINES),
     )
 
 

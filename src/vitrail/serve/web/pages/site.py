@@ -179,7 +179,10 @@ class Site:
         """A problem as a page: whoever is not signed in is asked to do so, and an old cookie is taken back."""
         visit = self.visit(request)
         if problem.code != "not-signed-in":
-            return visit.refused(problem)
+            response = visit.refused(problem)
+            if (wait := problem.facts.get("retry_after")) is not None:
+                response.headers["Retry-After"] = str(wait)
+            return response
         if request.method == "POST":
             ended = Problem("not-signed-in", "your session has ended; sign in again. Nothing was bought")
             response = visit.refused(ended)

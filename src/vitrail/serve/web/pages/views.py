@@ -164,13 +164,13 @@ class BillView:
     note: str
 
 
-def bill(lines: Sequence[Facts], facts: Facts, principal: Principal) -> BillView:
-    """The lines that this person may see, and their picture."""
+def bill(lines: Sequence[Facts], facts: Facts, principal: Principal, most: int) -> BillView:
+    """The lines that this person may see, of so many that were asked for, and their picture."""
     told = facts["budget"]
     every = principal.role in ("owner", "auditor")
-    chart = bill_chart(
-        [(str(line["time_utc"]), float(line["so_far"])) for line in lines if line["paid"]], float(told["budget_epsilon"])
-    )
+    paid = [(str(line["time_utc"]), float(line["so_far"])) for line in lines if line["paid"]]
+    spent, whole = float(told["spent_epsilon"]), len(lines) < most
+    chart = bill_chart(paid, float(told["budget_epsilon"]), spent=spent, whole=whole)
     note = "" if every else "Only your own questions are listed; what is spent so far is everybody's."
     sentence = str(told["sentence"])
     return BillView(f"{sentence[:1].upper()}{sentence[1:]}.", chart, [*reversed(lines)], every, note)
