@@ -230,7 +230,8 @@ def test_the_delay_of_a_job_is_drawn_anew(tmp_path: Path, monkeypatch: pytest.Mo
     drawn: list[float] = []
 
     class Seen(Progress):
-        def __post_init__(self) -> None:
+        def __init__(self, *given: Any, **more: Any) -> None:
+            super().__init__(*given, **more)
             drawn.append(self.delay)
 
     monkeypatch.setattr(jobs, "Progress", Seen)

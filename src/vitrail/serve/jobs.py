@@ -3,14 +3,15 @@
 *One lane for a dataset.* The rows are opened once, and asked by one thread; analysts have views of them. So what one
 question does to caches of the vault is no race, and how long a question takes is seen by nobody but through the slots.
 
-*Slots.* When rows make a model fail, a question takes longer (docs/guarantees.md), by e seconds, say. So an answer, a refusal
-and a failure are given out at the end of a slot: at whole multiples of ``slot_seconds`` after the work on it began; the lane
-takes nothing else up before that, or the next job's beginning would tell this one's end. Slots alone would not do: a question
-can be made longer, by points, until it ends just below the end of a slot, and a failing row then costs a whole one. So a delay
-that is uniform over a slot is drawn before each job and added to its time. Then times t and t + e lead to other slots only if
-the delay lies in an interval of length e: whoever sees the slot can tell them apart with an advantage of at most e over the
-slot, however the question was chosen. Which question of a conversation is being answered is told at the same times, with the
-same delay; e is then the sum over the questions in which the row fails. Over several jobs the advantages add up.
+*Slots.* When rows make a model fail, a question takes longer (docs/guarantees.md), by e seconds, say. So an answer, a
+refusal and a failure are given out at the end of a slot: at whole multiples of ``slot_seconds`` after the work on it began;
+the lane takes nothing else up before that, or the next job's beginning would tell this one's end. Slots alone would not do:
+a question can be made longer, by points, until it ends just below the end of a slot, and a failing row then costs a whole
+one. So a delay that is uniform over a slot is drawn before each job and added to its time. Then times t and t + e lead to
+other slots only if the delay lies in an interval of length e: whoever sees the slot can tell them apart with an advantage of
+at most e over the slot, however the question was chosen. Which question of a conversation is being answered is told at the
+same times, with the same delay; e is then the sum over the questions in which the row fails. Over several jobs the
+advantages add up.
 
 *Charged once.* A job is written down before anything is done, and run by its recipe (``explain.recipe``): reserved, booked,
 stored once, delivered from the store. When the process is killed, at any moment, the next one finds the job open and runs it

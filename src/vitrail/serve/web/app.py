@@ -22,6 +22,7 @@ from .api import add_api
 from .api_access import add_access
 from .doors import Doors, Through, json_answer, refused
 from .operating import add_operation
+from .pages import add_pages
 
 DESCRIPTION = (
     "Explanations of machine-learning models from private data, under differential privacy, with a bill for every epsilon. "
@@ -60,6 +61,7 @@ def create_app(service: Service, *, gate: Gate | None = None) -> FastAPI:
     add_access(doors, gate, access_log)
     add_operation(doors, service, metrics)
     doors.route("GET", "/v1/openapi.json", PUBLIC, lambda: json_answer(app.openapi()), in_schema=False)
+    add_pages(doors, service, gate, access_log)
     doors.check()
 
     @app.exception_handler(RequestValidationError)
