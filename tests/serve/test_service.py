@@ -93,6 +93,7 @@ def test_dear_questions_wait_for_the_owner(tmp_path: Path) -> None:
         assert [one.id for one in service.approvals(owner)] == [job.id]
         service.decline(owner, job.id, "too dear")
         assert "too dear" in str(service.job(alice, job.id).problem)
+        assert service.submit(alice, "staff", SHAPLEY).state == "declined"  # told once
         assert service.submit(alice, "staff", SHAPLEY).state == "waiting"
         service.approve(owner, job.id)
         assert finished(service, alice, job.id).state == "done"
