@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from vitrail.serve.house import House, read_house
+from vitrail.serve.operation.migrate import upgrade
 from vitrail.serve.principal import Principal, Role
 from vitrail.serve.service import Service
-from vitrail.serve.tables import METADATA
 
 N_ROWS = 400
 POINT: dict[str, Any] = {"age": 30, "hours": 40.0, "sex": "Male"}
@@ -126,8 +126,7 @@ def person(name: str, house: House | None = None) -> Principal:
 def serving(path: Path, *, started: bool = True) -> Iterator[Service]:
     """The service of a house, without the web."""
     service = Service(read_house(path))
-    with service.ledger.database.transaction(read_only=False) as connection:
-        METADATA.create_all(connection)
+    upgrade(service.ledger.database)
     if started:
         service.start()
     try:

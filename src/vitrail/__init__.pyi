@@ -60,6 +60,8 @@ from .schema import Numeric as Numeric
 from .schema import Picture as Picture
 from .schema import Schema as Schema
 from .schema import Within as Within
+from .serve.client import RemoteHouse as RemoteHouse
+from .serve.client import connect as connect
 from .show.label import privacy_label as privacy_label
 from .show.page_words import ColumnWords as ColumnWords
 from .show.page_words import PageWords as PageWords

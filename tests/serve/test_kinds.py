@@ -172,3 +172,13 @@ PRIVATE = private(rows(20))
 def test_any_bytes_are_json_or_a_sentence_of_ours(content: bytes) -> None:
     with contextlib.suppress(InvalidInput):
         shapes.parsed(content)
+
+
+def test_a_missing_value_of_a_point_is_null() -> None:
+    schema = vt.Schema(
+        {"age": vt.Numeric(0, 100, missing=-1, codes=[-1], as_nan=True), "ill": vt.Categorical([False, True])}
+    )
+    points = {"age": [np.nan, 3.5], "ill": [True, False]}
+    written = json.loads(json.dumps(kinds.points_of(schema, points), allow_nan=False))
+    assert written == [{"age": None, "ill": True}, {"age": 3.5, "ill": False}]
+    np.testing.assert_array_equal(schema.read_points(written), schema.read_points(points))

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import vitrail as vt
 from serve_setup import POINT, finished, person, serving, write_house
 from vitrail.errors import InvalidInput
-from vitrail.serve import kinds
+from vitrail.serve import jobs, kinds
+from vitrail.serve.jobs import Progress
 from vitrail.serve.problems import Problem
 from vitrail.serve.service import Service
 
@@ -90,6 +93,7 @@ def test_dear_questions_wait_for_the_owner(tmp_path: Path) -> None:
         assert [one.id for one in service.approvals(owner)] == [job.id]
         service.decline(owner, job.id, "too dear")
         assert "too dear" in str(service.job(alice, job.id).problem)
+        assert service.submit(alice, "staff", SHAPLEY).state == "declined"  # told once
         assert service.submit(alice, "staff", SHAPLEY).state == "waiting"
         service.approve(owner, job.id)
         assert finished(service, alice, job.id).state == "done"
@@ -205,10 +209,37 @@ def test_a_model_that_is_not_the_approved_file_does_not_start(tmp_path: Path) ->
 
 
 def test_answers_leave_at_the_end_of_a_slot(tmp_path: Path) -> None:
-    from vitrail.serve.jobs import Progress
-
     progress = Progress(slot_seconds=0.5, began=100.0)
     assert [progress.ends(now) for now in (100.0, 100.2, 100.5, 100.7)] == [100.5, 100.5, 100.5, 101.0]
     alice = person("alice")
     with serving(write_house(tmp_path, slot=0.2)) as service:
         assert finished(service, alice, service.submit(alice, "staff", SHAPLEY).id).state == "done"
+
+
+@given(taken=st.floats(0, 50), extra=st.floats(0, 0.9))
+def test_a_longer_time_is_told_by_no_more_than_its_share_of_a_slot(taken: float, extra: float) -> None:
+    """The exact share of delays for which the slot differs, by the corners of the interval: at most extra / slot."""
+    slot, steps = 1.0, 2000
+    delays = [(step + 0.5) / steps for step in range(steps)]
+    differ = sum(
+        Progress(slot, 0.0, delay).ends(taken) != Progress(slot, 0.0, delay).ends(taken + extra) for delay in delays
+    )
+    assert differ / steps <= extra / slot + 2 / steps
+
+
+def test_the_delay_of_a_job_is_drawn_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[float] = []
+
+    class Seen(Progress):
+        def __init__(self, *given: Any, **more: Any) -> None:
+            super().__init__(*given, **more)
+            drawn.append(self.delay)
+
+    monkeypatch.setattr(jobs, "Progress", Seen)
+    alice = person("alice")
+    with serving(write_house(tmp_path, slot=0.05)) as service:
+        for number in range(3):
+            asked = {**SHAPLEY, "points": [{**POINT, "age": 30 + number}]}
+            finished(service, alice, service.submit(alice, "staff", asked).id)
+    assert len(set(drawn)) == 3
+    assert all(0 <= delay <= 0.05 for delay in drawn)

@@ -76,8 +76,8 @@ def start(
     log.take_over()
     address = address_of(read)
 
-    def begun(tokens: Tokens) -> None:
-        print_lines(f"{read.name} is served at {address}")
+    def begin(tokens: Tokens) -> None:
+        print_lines(f"{read.name}, at {address}")
         if demo:
             _print_demo_tokens(tokens, read)
         elif (secret := tokens.first_owner_token()) is not None:
@@ -89,7 +89,7 @@ def start(
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         print_lines("Ctrl-C ends it.")
 
-    serve(read, log, begun=begun)
+    serve(read, log, begin=begin)
     print_lines("The service has ended. What was not finished is continued at the next start.")
 
 
@@ -127,11 +127,10 @@ def backup(
 
     A ledger in PostgreSQL is copied by pg_dump: then the heads alone are written.
     """
-    from ..ledger import SqlLedger
     from ..serve.operation.backup import back_up
+    from ..serve.operation.running import existing_ledger
 
-    declared = _read(house)
-    with closing(SqlLedger(declared.ledger, must_exist=True)) as ledger:
+    with closing(existing_ledger(_read(house))) as ledger:
         made = back_up(ledger, destination, overwrite=overwrite)
     for account in made.accounts:
         print_lines(f"Account {account.account!r}: {account.n_entries} entries, head {account.head}")

@@ -21,6 +21,7 @@ from ..results.marginals import Marginals
 from ..schema import Schema
 from ..schema.bins import Bins, bins_of, index_of_all
 from ..vault import Block, CellCounts, PrivateData
+from .elsewhere import elsewhere
 from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, key_of
 from .sampled import checked_rate
 
@@ -54,25 +55,26 @@ class MarginalsExplainer(GlobalExplainer[Marginals]):
     def __init__(
         self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, sampling_rate: float = 1.0
     ) -> None:
-        self._data, self._bins = data, marginals_bins(data.schema, columns, bins)
-        self._sampling_rate = checked_rate(sampling_rate)
+        self.data, self._cuts = data, marginals_bins(data.schema, columns, bins)
+        self.columns, self.bins, self.sampling_rate = columns, bins, checked_rate(sampling_rate)
 
     def conversation(self) -> Conversation[Marginals]:
         """One question, for the whole price."""
-        cuts: list[JsonValue] = [cut.to_json() for cut in self._bins]
+        cuts: list[JsonValue] = [cut.to_json() for cut in self._cuts]
         identity: dict[str, JsonValue] = {"kind": "marginals", "version": VERSION, "bins": cuts}
         label = f"marginals of {len(cuts)} columns"
-        return Conversation(self._data, self._recipe, label, identity, sampling_rate=self._sampling_rate)
+        return Conversation(self.data, self._recipe, label, identity, sampling_rate=self.sampling_rate)
 
     def _recipe(self, terms: Terms) -> Recipe[Marginals]:
-        release = yield Ask(histogram_question(self._bins, "marginals"), share=1.0)
-        return Marginals.of_release(release, self._bins, terms.n_rows_public)
+        release = yield Ask(histogram_question(self._cuts, "marginals"), share=1.0)
+        return Marginals.of_release(release, self._cuts, terms.n_rows_public)
 
     def __call__(self, *, epsilon: Given = None, mu: Given = None) -> Marginals:
         """Buy the histograms; quotes of other explainers stand on them from then on."""
         bought = super().__call__(epsilon=epsilon, mu=mu)
-        if set(bought.columns) >= set(self._data.feature_schema.names):
-            self._data.keep(SEEN, bought.to_bytes())
+        # A service keeps them itself, beside its bill.
+        if elsewhere(self) is None and set(bought.columns) >= set(self.data.feature_schema.names):
+            self.data.keep(SEEN, bought.to_bytes())
         return bought
 
 

@@ -120,9 +120,9 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
         parents: int | None = None,
         sampling_rate: float = 1.0,
     ) -> None:
-        self._data, self._parents, self._sampling_rate = data, parents, checked_rate(sampling_rate)
+        self.data, self.columns, self.parents, self.sampling_rate = data, columns, parents, checked_rate(sampling_rate)
         self._schema, self._cuts = rows_design(data.schema, columns, bins, parents)
-        self._bins = int(bins)
+        self.bins = int(bins)
         self._recipe = partial(private_rows_recipe, columns=self._schema.names, bins=bins, parents=parents)
 
     def conversation(self) -> Conversation[PrivateRows]:
@@ -130,10 +130,10 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
         count = self._schema.n_columns
         # Of very many columns only what bins follow from: all their labels would be a text of many millions of letters.
         few = count <= MOST_SURVEYED
-        cuts: list[JsonValue] = [cut.to_json() for cut in self._cuts] if few else [self._bins, *self._schema.names]
-        identity: dict[str, JsonValue] = {"kind": "private rows", "version": VERSION, "bins": cuts, "parents": self._parents}
+        cuts: list[JsonValue] = [cut.to_json() for cut in self._cuts] if few else [self.bins, *self._schema.names]
+        identity: dict[str, JsonValue] = {"kind": "private rows", "version": VERSION, "bins": cuts, "parents": self.parents}
         label = f"private rows of {count} columns"
-        return Conversation(self._data, self._recipe, label, identity, sampling_rate=self._sampling_rate)
+        return Conversation(self.data, self._recipe, label, identity, sampling_rate=self.sampling_rate)
 
 
 def private_rows(

@@ -9,6 +9,7 @@ the vault            ``Conversation.explain``: the whole price is reserved again
 a stand-in           ``Conversation.quote``: the same result with the same bands, from nobody's rows, free; with a few dozen
                      rows it is the rehearsal before a first charge
 an auditor's rows    ``Conversation.on``: the real mechanisms on rows of the auditor's own, without a ledger
+a service            no conversation: the explainer is described to whoever holds the data (``elsewhere``)
 ===================  ================================================================================================
 
 *The price* is a whole number of the ledger's units (trillionths of mu squared). A question gets the units between the
@@ -49,6 +50,7 @@ from ..model import Model
 from ..model.raised import raised_by_a_model
 from ..progress import one_bar
 from ..schema import Schema
+from .elsewhere import elsewhere
 from .row_count import warn_of_contradiction
 from .sampled import sampled_question
 from .split import Split, mu_of_units
@@ -425,13 +427,14 @@ class GlobalExplainer(Explainer, Generic[R_co]):
         BudgetExceeded
             If the account or the analyst's cap cannot pay for all of it. Nothing was charged.
         """
-        return self.conversation().explain(epsilon=epsilon, mu=mu)
+        return (elsewhere(self) or self.conversation()).explain(epsilon=epsilon, mu=mu)
 
     def quote(
         self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None, verdict: Goal = None
     ) -> Quoted[R_co]:
         """What a price buys, or what an accuracy (``half_width``) or a clear answer (``verdict="clear"``) costs: free."""
-        return self.conversation().quote(epsilon=epsilon, mu=mu, half_width=half_width, verdict=verdict)
+        talk = elsewhere(self) or self.conversation()
+        return talk.quote(epsilon=epsilon, mu=mu, half_width=half_width, verdict=verdict)
 
 
 class LocalExplainer(Explainer, Generic[R_co]):
@@ -464,7 +467,7 @@ class LocalExplainer(Explainer, Generic[R_co]):
         epsilon, mu : float
             The price of all of them together. One that does not fit is refused, and nothing is charged.
         """
-        return self.conversation(points).explain(epsilon=epsilon, mu=mu)
+        return (elsewhere(self, points) or self.conversation(points)).explain(epsilon=epsilon, mu=mu)
 
     def quote(
         self, points: object = None, *,
@@ -477,8 +480,8 @@ class LocalExplainer(Explainer, Generic[R_co]):
         if points is None:
             schema = self.data.feature_schema
             points = schema.frame(schema.probe_rows(N_CORNERS + 1)[N_CORNERS:])
-        conversation = replace(self.conversation(points), quote_draws=QUOTE_DRAWS)
-        return conversation.quote(epsilon=epsilon, mu=mu, half_width=half_width, verdict=verdict)
+        talk = elsewhere(self, points) or replace(self.conversation(points), quote_draws=QUOTE_DRAWS)
+        return talk.quote(epsilon=epsilon, mu=mu, half_width=half_width, verdict=verdict)
 
 
 def key_of(kind: str, version: int, **facts: JsonValue) -> str:

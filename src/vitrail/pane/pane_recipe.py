@@ -40,6 +40,7 @@ from .. import __version__, _checks
 from ..accounting import Cost, JsonValue, epsilon_of
 from ..errors import InvalidInput
 from ..explain.counterfactual import Counterfactual
+from ..explain.elsewhere import elsewhere
 from ..explain.global_report import GlobalReport
 from ..explain.global_report import Part as ReportPart
 from ..explain.joint_sum import MOST_EXPLAINED
@@ -299,6 +300,8 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
     def __call__(self, *, epsilon: Given = None, mu: Given = None) -> Pane:
         """Pay for the pane, all parts or none; the same again is free."""
+        if elsewhere(self) is not None:  # a service puts the ledger's lines in itself
+            return super().__call__(epsilon=epsilon, mu=mu)
         last = self.data.budget.n_entries
         made = super().__call__(epsilon=epsilon, mu=mu)
         lines = _ledger_lines(self.data.budget, last, made.cost)

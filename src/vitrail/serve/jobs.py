@@ -3,11 +3,15 @@
 *One lane for a dataset.* The rows are opened once, and asked by one thread; analysts have views of them. So what one
 question does to caches of the vault is no race, and how long a question takes is seen by nobody but through the slots.
 
-*Slots.* When rows make a model fail, a question takes a little longer (docs/guarantees.md). So an answer, a refusal and a
-failure are given out at the end of a slot: at whole multiples of ``slot_seconds`` after the work on it began; the lane takes
-nothing else up before that, or the next job's beginning would tell this one's end. Which question of a conversation is being
-answered is told at the same times. What is left: an answer whose time lies within a failing row's extra time below the end
-of a slot leaves one slot later; docs/threat_model.md has the measured size.
+*Slots.* When rows make a model fail, a question takes longer (docs/guarantees.md), by e seconds, say. So an answer, a
+refusal and a failure are given out at the end of a slot: at whole multiples of ``slot_seconds`` after the work on it began;
+the lane takes nothing else up before that, or the next job's beginning would tell this one's end. Slots alone would not do:
+a question can be made longer, by points, until it ends just below the end of a slot, and a failing row then costs a whole
+one. So a delay that is uniform over a slot is drawn before each job and added to its time. Then times t and t + e lead to
+other slots only if the delay lies in an interval of length e: whoever sees the slot can tell them apart with an advantage of
+at most e over the slot, however the question was chosen. Which question of a conversation is being answered is told at the
+same times, with the same delay; e is then the sum over the questions in which the row fails. Over several jobs the
+advantages add up.
 
 *Charged once.* A job is written down before anything is done, and run by its recipe (``explain.recipe``): reserved, booked,
 stored once, delivered from the store. When the process is killed, at any moment, the next one finds the job open and runs it
@@ -21,6 +25,7 @@ from __future__ import annotations
 import json
 import math
 import queue
+import secrets
 import threading
 import time
 import warnings
@@ -33,16 +38,18 @@ from ..progress import told
 from .problems import Problem
 from .store import OPEN, Job, State, Store, now_utc
 
+_COIN = secrets.SystemRandom()
 Answer: TypeAlias = Callable[[Job], tuple[str, bytes, str | None]]
 """Does the work: what kind of file the answer is, the file, and the title of a pane, if it is one."""
 
 
 @dataclass
 class Progress:
-    """The phases of a job as its analyst may see them: as they were at the last end of a slot."""
+    """The phases of a job as its analyst may see them: as they were at the last end of a slot, less the delay."""
 
     slot_seconds: float
     began: float = field(default_factory=time.monotonic)
+    delay: float = 0.0
     phases: list[tuple[float, str, float]] = field(default_factory=list)
 
     def tell(self, label: str, share: float) -> None:
@@ -64,7 +71,7 @@ class Progress:
             if not self.slot_seconds
             else self.began + math.floor((at - self.began) / self.slot_seconds) * self.slot_seconds
         )
-        known = [phase for phase in self.phases if phase[0] <= shown]
+        known = [phase for phase in self.phases if phase[0] + self.delay <= shown]
         return (known[-1][1], known[-1][2]) if known else ("", 0.0)
 
     def ends(self, now: float) -> float:
@@ -72,12 +79,13 @@ class Progress:
 
         Examples
         --------
-        >>> Progress(slot_seconds=0.5, began=10.0).ends(10.6)
-        11.0
+        >>> Progress(slot_seconds=0.5, began=10.0).ends(10.6), Progress(0.5, began=10.0, delay=0.45).ends(10.6)
+        (11.0, 11.5)
         """
         if not self.slot_seconds:
             return now
-        return self.began + max(1, math.ceil((now - self.began) / self.slot_seconds - 1e-9)) * self.slot_seconds
+        slots = math.ceil((now + self.delay - self.began) / self.slot_seconds - 1e-9)
+        return self.began + max(1, slots) * self.slot_seconds
 
 
 class Lane:
@@ -171,7 +179,7 @@ class Lane:
             )
             return
         self._store.change(job_id, only_from=OPEN, state="running", attempts=job.attempts + 1)
-        progress = self._known[job_id] = Progress(self._slot)
+        progress = self._known[job_id] = Progress(self._slot, delay=self._slot * _COIN.random())
         state, problem, made = self._outcome(job, progress)
         time.sleep(max(0.0, progress.ends(time.monotonic()) - time.monotonic()))
         kind, content, title = made

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -355,6 +356,8 @@ def points_of(schema: Schema, points: object) -> list[dict[str, Any]]:
 
 
 def _cell(value: Any) -> JsonValue:
+    if isinstance(value, float) and math.isnan(value):  # a missing value of a column that is NaN to models
+        return None
     return str(value) if not isinstance(value, str | int | float | bool | None) else value
 
 

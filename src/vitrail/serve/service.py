@@ -32,6 +32,8 @@ from .store import FINAL, Job, Store, job_id, next_place, now_utc
 QUOTES_AT_ONCE = 2
 """Quotes are worked out from nobody's rows, and take seconds of a processor."""
 MOST_LINES = 1000
+UNTOLD = -1
+"""In place of attempts: a job that the owner declined, and whose analyst has not been told so."""
 
 
 class Service(PaneShelf):
@@ -212,9 +214,9 @@ class Service(PaneShelf):
         Times are cut to the minute for analysts: a later question of a conversation is charged when the one before was
         answered, and how long that took may follow from rows.
         """
-        made = self._known(principal, dataset).budget.bill(min(newest, MOST_LINES))
         every = principal.role in ("owner", "auditor")
-        lines = [line for line in made.lines if every or line.analyst == principal.name]
+        made = self._known(principal, dataset).budget.bill(min(newest, MOST_LINES) if every else MOST_LINES)
+        lines = [line for line in made.lines if every or line.analyst == principal.name][-newest:]
         shown: list[dict[str, JsonValue]] = [plain_json(line) for line in lines]
         return shown if every else [{**line, "time_utc": str(line["time_utc"])[:16]} for line in shown]
 
@@ -314,6 +316,9 @@ class Service(PaneShelf):
             created=now_utc(), approved_by=None,
         )  # fmt: skip
         job = self.store.add(fresh)
+        if job.state == "declined" and job.attempts == UNTOLD:  # who asks again hears it once, and may then ask anew
+            self.store.change(name, only_from=["declined"], attempts=0)
+            return job
         if job.state in ("failed", "refused", "declined"):
             again = {"state": fresh.state, "problem": None, "finished": None, "place": fresh.place, "attempts": 0}
             again["state"] = "queued" if job.approved_by is not None else fresh.state
@@ -404,7 +409,7 @@ class Service(PaneShelf):
         job = self.job(principal, name)
         said = Problem("forbidden", f"the owner declined it{f': {why}' if why else ''}").to_json()
         if not self.store.change(
-            name, only_from=["waiting"], state="declined", problem=json.dumps(said), finished=now_utc()
+            name, only_from=["waiting"], state="declined", problem=json.dumps(said), finished=now_utc(), attempts=UNTOLD
         ):
             raise Problem("not-ready", f"the job is {job.state}, and waits for nobody")
         return self.job(principal, name)

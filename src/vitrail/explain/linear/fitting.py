@@ -40,7 +40,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -57,9 +57,10 @@ from ...solve.linear.problem import LocalProblem
 from ...solve.linear.tensors import middles, part_shapes
 from ...solve.linear.weights import Weight
 from ...vault import Block, PrivateData, ProductSum
+from ..elsewhere import elsewhere
 from ..private_rows import PrivateRowsExplainer
 from ..quoted import try_model
-from ..recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, key_of, scaled, sigma_of
+from ..recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, key_of, scaled, sigma_of
 from .options import Cells, Moments, Rows
 
 F = TypeVar("F")
@@ -104,9 +105,24 @@ class Fitting(GlobalExplainer[F]):
     make: Callable[[], Conversation[F]]
     of: tuple[Any, Any] | None = None
 
+    def __post_init__(self) -> None:
+        if self.of is not None:
+            object.__setattr__(self, "data", self.of[0].data)
+
     def conversation(self) -> Conversation[F]:
         """What would be said to the vault."""
         return self.make()
+
+    def __call__(self, *, epsilon: Given = None, mu: Given = None) -> F:
+        """Buy it, for a price. Of a service private rows are bought; what explains on them is made here, with the model."""
+        if self.of is None or not isinstance(self.of[1], Rows) or elsewhere(self) is None:
+            return super().__call__(epsilon=epsilon, mu=mu)
+        local, kind = self.of
+        bought = rows_explainer(self.data, local.problem, local.sampling_rate)(epsilon=epsilon, mu=mu)
+        weight = None if local.weight is None else local.problem.weight
+        made = explain_on(local.problem, bought, weight=weight, n_sampled=kind.n_sampled)
+        promise = with_training(made.guarantee, checked_training(local.training_guarantee))
+        return cast("F", replace(made, guarantee=promise))
 
 
 def synopsis_conversation(
@@ -126,11 +142,16 @@ def synopsis_conversation(
     return Conversation(data, recipe, label, identity, (problem.model,))
 
 
+def rows_explainer(data: PrivateData, problem: LocalProblem, sampling_rate: float) -> PrivateRowsExplainer:
+    """The private rows that a fit of rows stands on."""
+    return PrivateRowsExplainer(data, columns=problem.schema.names, sampling_rate=sampling_rate)
+
+
 def rows_conversation(
     data: PrivateData, problem: LocalProblem, kind: Rows, training: Training, weight: Weight | None, sampling_rate: float
 ) -> Conversation[RowsExplainer]:
     """Private rows, on which every point is explained: their questions depend neither on the model nor on the weight."""
-    paid = PrivateRowsExplainer(data, columns=problem.schema.names, sampling_rate=sampling_rate).conversation()
+    paid = rows_explainer(data, problem, sampling_rate).conversation()
 
     def recipe(terms: Terms) -> Recipe[RowsExplainer]:
         rows = yield from paid.recipe(terms)

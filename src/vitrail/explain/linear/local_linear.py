@@ -44,6 +44,7 @@ from ...solve.linear.statistics import LocalFit, LocalStatistics, Scales, scales
 from ...solve.linear.weights import Weight, custom, polynomial, stable
 from ...solve.sampling import rate_of, sampling_notes
 from ...vault import Block, GramSum, PrivateData
+from ..elsewhere import elsewhere
 from ..recipe import Ask, Conversation, Given, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity, sigma_of
 from ..sampled import all_rows, checked_rate
 from . import descent
@@ -199,6 +200,8 @@ class LocalLinear(LocalExplainer[Attribution]):
         """
         self._check_sampling()
         method = self._method
+        if elsewhere(self) is not None and not (isinstance(method, FromHistory) and method.history is not None):
+            return super().__call__(points, epsilon=epsilon, mu=mu)
         if isinstance(method, Adaptive):
             price = question_mu(epsilon, mu, self.data.delta)
             raw, _ = self.read_points(points)

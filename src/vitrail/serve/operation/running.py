@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidInput, LedgerError, VitrailError
@@ -82,14 +83,21 @@ def _plain_http(house: House) -> list[str]:
 
 def _ledger_line(house: House) -> str:
     try:
-        ledger = SqlLedger(house.ledger, must_exist=True)
+        ledger = existing_ledger(house)
     except LedgerError as error:
+        if not any(said in str(error) for said in ("holds no ledger", "There is no ledger at")):
+            raise  # a ledger that cannot be reached, or is damaged, would stop a start
         return f"ledger: none there yet, it would be made ({error})"
     with closing(ledger):
         check_known(ledger.database)
         step = revision(ledger.database)
         stands = "has served nobody yet" if step is None else f"tables at step {step}"
         return f"ledger {ledger.database.where}: {stands}"
+
+
+def existing_ledger(house: House) -> SqlLedger:
+    """The ledger of a house, if it is there already: looking must not create one."""
+    return SqlLedger(house.ledger if "://" in house.ledger else Path(house.ledger), must_exist=True)
 
 
 @contextmanager
@@ -114,7 +122,7 @@ def bound(house: House) -> socket.socket:
         ) from error
 
 
-def serve(house: House, log: Log, *, begun: Callable[[Tokens], None]) -> None:
+def serve(house: House, log: Log, *, begin: Callable[[Tokens], None]) -> None:
     """Serve a house until a signal ends it.
 
     Parameters
@@ -123,8 +131,8 @@ def serve(house: House, log: Log, *, begun: Callable[[Tokens], None]) -> None:
         As it is declared.
     log : Log
         Made before any row was opened.
-    begun : callable
-        Is called once, when requests are taken, with the tokens: for what is printed.
+    begin : callable
+        Is called once with the tokens, when the port is ours and before rows are opened: for what is printed.
     """
     from ..service import Service
     from ..web.app import create_app
@@ -136,10 +144,10 @@ def serve(house: House, log: Log, *, begun: Callable[[Tokens], None]) -> None:
         service = Service(
             house, ledger=ledger, report=lambda where, kind: log.write("failed", level="error", where=where, kind=kind)
         )
+        begin(Tokens(ledger.database, house))  # before the lanes: while they have rows in hand nothing can be printed
         service.start()
         try:
             server = _server(create_app(service), house)
-            begun(Tokens(ledger.database, house))
             log.write("started", name=house.name, address=address_of(house), steps=" ".join(taken))
             server.run(sockets=[listening])
         finally:

@@ -186,7 +186,7 @@ def _add_jobs(doors: Doors, service: Service) -> None:
 
 def _job_answer(job: Job) -> Response:
     """A job; one that was refused or failed is the problem itself."""
-    if job.state in ("refused", "failed") and job.problem is not None:
+    if job.state in ("refused", "failed", "declined") and job.problem is not None:
         raise Problem.from_json({**json.loads(job.problem), "job": job.id})
     return json_answer(job.to_json(), 200 if job.state in FINAL else 202)
 

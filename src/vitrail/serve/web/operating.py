@@ -9,11 +9,11 @@ from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
 from ..operation.health import healthz, readyz
-from ..operation.metrics import Metrics
 from ..rules import AUDITORS, PUBLIC
 from .doors import json_answer
 
 if TYPE_CHECKING:
+    from ..operation.metrics import Metrics
     from ..service import Service
     from .doors import Doors
 
@@ -33,6 +33,6 @@ def add_operation(doors: Doors, service: Service, metrics: Metrics) -> None:
         """Budgets, jobs, refusals and requests, as Prometheus reads them; nothing that follows from rows."""
         return Response(await run_in_threadpool(metrics.text, service), media_type=metrics.content_type)
 
-    doors.route("GET", "/healthz", PUBLIC, lives)
-    doors.route("GET", "/readyz", PUBLIC, ready, answers={200: "Ready", 503: "Not ready"})
-    doors.route("GET", "/metrics", AUDITORS, measured, content_type="text/plain", response=Response)
+    doors.route("GET", "/healthz", PUBLIC, lives, in_schema=False)
+    doors.route("GET", "/readyz", PUBLIC, ready, in_schema=False)
+    doors.route("GET", "/metrics", AUDITORS, measured, in_schema=False, response=Response)
