@@ -72,7 +72,7 @@ def quoted_price(tab: "Tab", price: str) -> None:
 
 
 def band(tab: "Tab") -> float:
-    return float(re.search(r"± ([\d.]+)", tab.locator("#quote").inner_text())[1])
+    return float(re.search(r"±\s([\d.]+)", tab.locator("#quote").inner_text())[1])
 
 
 def bought(tab: "Tab", kind: str, price: str) -> None:

@@ -185,7 +185,7 @@ def quoted(visitor: Visitor, epsilon: str, **form: object) -> str:
 
 def test_a_quote_says_whether_it_fits_waits_or_is_wrong(visitors: dict[str, Visitor]) -> None:
     alice = visitors["alice"]
-    widths = [float(re.search(r"± ([\d.]+)", quoted(alice, price))[1]) for price in ("0.1", "0.9")]  # type: ignore[index]
+    widths = [float(re.search(r"±\s([\d.]+)", quoted(alice, price))[1]) for price in ("0.1", "0.9")]  # type: ignore[index]
     assert widths[1] < widths[0]
     assert "It waits for the owner" in quoted(alice, str(APPROVE_ABOVE + 0.1))
     assert "It does not fit" in quoted(alice, "9")

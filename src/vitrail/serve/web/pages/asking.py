@@ -7,10 +7,11 @@ from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 
+from ....accounting import rounded_up
 from ...kinds import KINDS
 from ...problems import Problem
 from ...rules import ASKERS
-from . import forms, views, words
+from . import forms, views
 from .questions import choices, other_options, question
 from .site import HEADERS, Form, Route, Visit, environment
 
@@ -81,7 +82,7 @@ def post(visit: Visit) -> Response:
         return asking_page(visit, facts, name, visit.form, quote_of(visit, facts, name))
     if visit.form.get("action") == "clear":
         told = quote_of(visit, facts, name, verdict="clear")
-        form = visit.form if told.problem else visit.form.with_value("epsilon", words.cost(told.epsilon))
+        form = visit.form if told.problem else visit.form.with_value("epsilon", rounded_up(told.epsilon, 2))
         return asking_page(visit, facts, name, form, told)
     try:
         request = forms.request_of(name, visit.form, views.schema(facts), views.features(facts), quote=False)

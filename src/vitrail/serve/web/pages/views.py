@@ -123,7 +123,7 @@ def columns(facts: Facts) -> list[ColumnLine]:
             number,
             str(column["name"]),
             _shortened(declared[str(column["name"])].allowed),
-            ". ".join(str(column[word]) for word in ("label", "unit", "description") if column.get(word)),
+            _column_words(column),
             "levels" in column,
             column["name"] != facts["target"],
         )
@@ -198,7 +198,7 @@ class Quote:
 def quote(told: Facts, facts: Facts) -> Quote:
     """What the service's quote says."""
     widths = told.get("half_widths") or ({} if told["half_width"] is None else {"": told["half_width"]})
-    bands = ", ".join(f"{part} ± {width:.2g}".strip() for part, width in widths.items())
+    bands = ", ".join(f"{part}\u00a0±\u00a0{width:.2g}".strip() for part, width in widths.items())
     return Quote(
         epsilon=told["epsilon"],
         bands=bands,
@@ -395,6 +395,11 @@ def _log_line(line: Facts) -> dict[str, str]:
         "what": what,
         "status": str(line.get("status", "")),
     }
+
+
+def _column_words(column: Facts) -> str:
+    label, unit, text = (str(column.get(word) or "") for word in ("label", "unit", "description"))
+    return ". ".join(filter(None, (f"{label} ({unit})" if label and unit else label or unit, text)))
 
 
 def _shortened(text: str, most: int = 160) -> str:
