@@ -20,6 +20,7 @@ from ..rules import ASKERS, AUDITORS, EVERYBODY, OWNERS, READERS
 from ..service import Service
 from ..shapes import CELL, FLAG, NULL, NUMBER, TEXT, either, record, table_of
 from ..store import FINAL, Job
+from .documents import document
 from .doors import Doors, json_answer, json_body, whom
 
 LONGEST_WAIT = 60.0
@@ -159,7 +160,7 @@ def _add_jobs(doors: Doors, service: Service) -> None:
         if kind_of == "json":
             return json_answer(service.result_json(principal, job_id))
         if kind_of == "html":
-            return page_answer(service.page(principal, job_id))
+            return document(service.page(principal, job_id))
         if kind_of != "file":
             raise Problem("invalid", f"as is {kind_of[:20]!r}; it may be file, json or html")
         kind, content = service.result(principal, job_id)
@@ -216,14 +217,14 @@ def _add_panes(doors: Doors, service: Service) -> None:
 
     def pane_page(request: Request, pane_id: str) -> Response:
         """The report of a pane, as a page."""
-        return page_answer(service.pane_page(whom(request), pane_id))
+        return document(service.pane_page(whom(request), pane_id))
 
     def explained(make: Callable[..., bytes], media_type: str) -> Any:
         async def answer(request: Request, pane_id: str) -> Response:
             asked = await json_body(request, POINT)
             options = {name: asked[name] for name in asked if name != "point"}
             content = await run_in_threadpool(make, whom(request), pane_id, asked["point"], **options)
-            return page_answer(content) if media_type == "text/html" else Response(content, media_type=media_type)
+            return document(content) if media_type == "text/html" else Response(content, media_type=media_type)
 
         return answer
 
@@ -294,18 +295,6 @@ def _add_audit(doors: Doors, service: Service) -> None:
 
     doors.route("GET", "/v1/ledger/verification", AUDITORS, verification)
     doors.route("GET", "/v1/ledger/{dataset}/entries", AUDITORS, entries)
-
-
-RESULT_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; font-src data:; "
-    "sandbox allow-scripts"
-)
-"""Of pages of results: they bring all they need, and have no origin."""
-
-
-def page_answer(content: bytes) -> Response:
-    """A page that stands alone, shut into a sandbox of its own: it has neither cookies nor an address to send to."""
-    return Response(content, media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": RESULT_POLICY})
 
 
 def _whole(name: str, value: int, least: int, most: int) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from ...rules import ASKERS
+from ..documents import document
 from . import views, words
-from .site import Route, Visit, document
+from .site import Route, Visit
 
 
 def jobs(visit: Visit) -> Response:

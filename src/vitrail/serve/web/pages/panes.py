@@ -9,8 +9,9 @@ from starlette.responses import Response
 from ....errors import InvalidInput
 from ...problems import Problem
 from ...rules import ASKERS, OWNERS, READERS
+from ..documents import document
 from . import forms, views
-from .site import Route, Visit, document
+from .site import Route, Visit
 
 
 def panes(visit: Visit) -> Response:

@@ -18,7 +18,6 @@ from urllib.parse import parse_qsl, quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from ....show.pages import report_script_hash
 from ....show.style import TEMPLATES as SHOW_TEMPLATES
 from ...problems import Problem
 from ..doors import COOKIE, body_of
@@ -268,22 +267,3 @@ def _hashed_name(name: str, content: bytes) -> str:
 
 
 # --- documents of results ------------------------------------------------------------------------------------------------
-
-
-@cache
-def document_headers() -> Mapping[str, str]:
-    """Headers for a page of a result: it stands alone, so its style is inline, and its one script is known by its hash.
-
-    The sandbox takes it out of the service's origin: even if something in it could run, it would have no session.
-    """
-    policy = (
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-        f"script-src '{report_script_hash()}'; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'self'; sandbox allow-scripts"
-    )
-    return {**HEADERS, "Content-Security-Policy": policy}
-
-
-def document(html: bytes) -> Response:
-    """A page of a result, for a frame of its own or for a tab."""
-    return HTMLResponse(html, headers=dict(document_headers()))
