@@ -209,7 +209,7 @@ def test_a_token_is_made_and_somebody_signs_in_with_it(tab_of, browser, house):
     tab.goto("/jobs")
     tab.get_by_label("Your token").fill(secret)
     tab.keyboard.press("Enter")
-    tab.wait_for_url("**/jobs")
+    tab.wait_for_url(f"{house.url}/jobs")
     assert "bob, analyst" in tab.locator("header").inner_text()
     tab.get_by_role("button", name="Sign out").click()
     tab.wait_for_url("**/signin")
