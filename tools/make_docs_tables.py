@@ -29,6 +29,7 @@ import persons_tables
 import quotes_tables
 import reasons_tables
 import scale_tables
+import serve_tables
 import tailoring_tables
 import vault_tables
 from page_marks import ROOT, BadMark, badly_set, unmarked, written
@@ -51,6 +52,7 @@ MAKERS = (
     quotes_tables,
     reasons_tables,
     scale_tables,
+    serve_tables,
     tailoring_tables,
     vault_tables,
 )
