@@ -17,6 +17,7 @@ from vitrail.serve.access.access_log import verify
 from vitrail.serve.access.gate import Gate
 from vitrail.serve.rules import NOBODY, PUBLIC, Rules
 from vitrail.serve.service import Service
+from vitrail.serve.web.api import MOST_LISTENERS
 from vitrail.serve.web.app import create_app
 from vitrail.serve.web.doors import Doors, routes_of
 
@@ -192,6 +193,26 @@ def test_events_end_with_the_job(house: House, answered: dict[str, str]) -> None
     *_, last = content.decode().strip().split("\n\n")
     assert last.startswith("event: end\ndata: ")
     assert json.loads(last.partition("data: ")[2])["state"] == "done"
+
+
+def test_nobody_listens_to_more_jobs_than_a_service_can_tell(house: House) -> None:
+    status, content, _ = house.call("alice", "POST", "/v1/datasets/staff/explanations", {**SHAPLEY, "epsilon": 2.75})
+    job = json.loads(content)
+    assert (status, job["state"]) == (202, "waiting")
+    streams = []
+    for number in range(MOST_LISTENERS + 1):
+        connection = http.client.HTTPConnection(house.url.removeprefix("http://"), timeout=60)
+        headers = {"Authorization": f"Bearer {house.secrets['alice']}"}
+        connection.request("GET", f"/v1/jobs/{job['id']}/events", headers=headers)
+        response = connection.getresponse()
+        assert response.status == (429 if number == MOST_LISTENERS else 200)
+        if number < MOST_LISTENERS:
+            assert response.readline() == b"event: job\n"
+        streams.append((connection, response))
+    for connection, response in streams:
+        response.close()
+        connection.close()
+    house.json("owner", "POST", f"/v1/jobs/{job['id']}/approval", {"approve": False})
 
 
 def test_every_answer_has_the_headers_that_keep_a_browser_in(house: House, answered: dict[str, str]) -> None:

@@ -103,6 +103,29 @@ def test_dear_questions_wait_for_the_owner(tmp_path: Path) -> None:
         assert finished(service, alice, cheap.id).state == "done"
 
 
+def test_whom_a_declaration_gives_nothing_may_not_ask(tmp_path: Path) -> None:
+    path = write_house(tmp_path)
+    declared = (tmp_path / "staff.toml").read_text()
+    (tmp_path / "staff.toml").write_text(declared.replace("[columns.age]", "[analysts]\nalice = 0.5\n[columns.age]"))
+    with serving(path) as service:
+        assert service.statement(person("alice"), "staff")["yours"]["cap_epsilon"] == 0.5  # type: ignore[index, call-overload]
+        for look in (service.submit, service.quote):
+            with pytest.raises(Problem, match="gives no epsilon to 'bob'"):
+                look(person("bob"), "staff", SHAPLEY)
+        assert finished(service, person("alice"), service.submit(person("alice"), "staff", SHAPLEY).id).state == "done"
+        assert finished(service, person("owner"), service.submit(person("owner"), "staff", SHAPLEY).id).state == "done"
+
+
+def test_caps_of_the_files_are_the_first_and_the_owners_stay(tmp_path: Path) -> None:
+    path = write_house(tmp_path)
+    path.write_text(path.read_text() + "[people.alice.caps]\nstaff = 0.5\n")
+    for cap in (0.5, 0.25):
+        with serving(path) as service:
+            yours: Any = service.statement(person("alice"), "staff")["yours"]
+            assert yours["cap_epsilon"] == cap
+            service.cap(person("owner"), "alice", "staff", 0.25)
+
+
 def test_a_quote_is_the_librarys_and_free(service: Service) -> None:
     alice = person("alice")
     quoted = service.quote(alice, "staff", {"explainer": "marginals", "epsilon": 0.5})

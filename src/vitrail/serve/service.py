@@ -29,8 +29,8 @@ from .problems import Problem
 from .shelf import PaneShelf
 from .store import FINAL, Job, Store, job_id, next_place, now_utc
 
-QUOTES_AT_ONCE = 2
-"""Quotes are worked out from nobody's rows, and take seconds of a processor."""
+QUOTES_AT_ONCE, QUOTE_PATIENCE = 2, 30.0
+"""Quotes are worked out from nobody's rows, and take seconds of a processor; so long one waits for its turn."""
 MOST_LINES = 1000
 UNTOLD = -1
 """In place of attempts: a job that the owner declined, and whose analyst has not been told so."""
@@ -251,6 +251,7 @@ class Service(PaneShelf):
     def _prepared(self, principal: Principal, dataset: str, request: Mapping[str, Any]) -> Any:
         """The explainer that a checked request asks for; whatever is wrong with it is an error."""
         data = self._known(principal, dataset)
+        self._check_listed(principal, dataset)
         models = [self._model_named(one, dataset) for one in kinds.models_named(request)]
         declared, defaults = self.house.datasets[dataset].declaration, dict[str, Any]()
         if request["explainer"] == "pane":
@@ -261,6 +262,15 @@ class Service(PaneShelf):
                 for name in kinds.models_named(request):
                     self.model_file(principal, self._model_name(name))
         return kinds.explainer_of(request, data, models, lambda sha: self._bought(principal, sha), **defaults)
+
+    def _check_listed(self, principal: Principal, dataset: str) -> None:
+        """Where a declaration gives epsilon to some analysts, others have none: as `vt.open` says it."""
+        listed, person = self.house.datasets[dataset].declaration.caps, self.house.person(principal.name)
+        given = person is not None and dataset in person.caps
+        if listed and principal.name != OWNER and principal.name not in listed and not given:
+            raise Problem(
+                "forbidden", f"the declaration of {dataset!r} gives no epsilon to {principal.name!r}; ask the owner"
+            )
 
     def _model_named(self, named: str, dataset: str) -> Model:
         name = self._model_name(named)
@@ -285,8 +295,12 @@ class Service(PaneShelf):
         explainer = self._prepared(principal, dataset, asked)
         price = {name: asked[name] for name in ("epsilon", "mu", "half_width", "verdict") if name in asked}
         about = (asked["points"],) if "points" in asked else ()
-        with self._quotes:
+        if not self._quotes.acquire(timeout=QUOTE_PATIENCE):
+            raise Problem("too-many-requests", "too many quotes are being worked out; ask again soon", retry_after=5)
+        try:
             quoted = explainer.quote(*about, **price)
+        finally:
+            self._quotes.release()
         above = self.house.datasets[dataset].approve_above
         waits = above is not None and quoted.epsilon > above and principal.role != "owner"
         left = quoted.price.remaining_epsilon

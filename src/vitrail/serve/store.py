@@ -153,9 +153,7 @@ class Store:
                     )
                 return known or job
         except LedgerError as error:
-            if not isinstance(getattr(error.__cause__, "orig", None), Exception) or not isinstance(
-                error.__cause__, IntegrityError
-            ):
+            if not isinstance(error.__cause__, IntegrityError):
                 raise
         known = self.job(job.id)  # somebody else wrote the same job at the same time
         assert known is not None

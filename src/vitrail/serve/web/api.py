@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -21,9 +22,11 @@ from ..service import Service
 from ..shapes import CELL, FLAG, NULL, NUMBER, TEXT, either, record, table_of
 from ..store import FINAL, Job
 from .documents import document
-from .doors import Doors, json_answer, json_body, whom
+from .doors import Doors, at_length, json_answer, json_body, whom
 
-LONGEST_WAIT = 60.0
+LONGEST_WAIT, LONGEST_LISTENING = 60.0, 600.0
+MOST_LISTENERS = 20
+"""Streams of events that one person may have open."""
 PATIENCE_SECONDS = 1.0
 """How long a question may take to be answered at once where answers leave when they are ready."""
 POLL_SECONDS = 0.02
@@ -100,7 +103,7 @@ def _add_data(doors: Doors, service: Service) -> None:
     async def quotes(request: Request, dataset: str) -> Response:
         """What a question would cost and how good the answer would be: free, from nobody's rows."""
         asked = await json_body(request)
-        return json_answer(await run_in_threadpool(service.quote, whom(request), dataset, asked))
+        return json_answer(await at_length(service.quote, whom(request), dataset, asked))
 
     who = EVERYBODY - {"reader"}
     doors.route("GET", "/v1/me", EVERYBODY, me)
@@ -154,24 +157,27 @@ def _add_jobs(doors: Doors, service: Service) -> None:
         """Your newest jobs; everybody's for the owner."""
         return json_answer([job.to_json() for job in service.jobs(whom(request))])
 
-    def result(request: Request, job_id: str, as_: str = "file") -> Response:
+    async def result(request: Request, job_id: str) -> Response:
         """The answer: ``as=file`` as ``save`` writes it, ``as=json`` for other programs, ``as=html`` as a page."""
         principal, kind_of = whom(request), request.query_params.get("as", "file")
         if kind_of == "json":
-            return json_answer(service.result_json(principal, job_id))
+            return json_answer(await run_in_threadpool(service.result_json, principal, job_id))
         if kind_of == "html":
-            return document(service.page(principal, job_id))
+            return document(await at_length(service.page, principal, job_id))
         if kind_of != "file":
             raise Problem("invalid", f"as is {kind_of[:20]!r}; it may be file, json or html")
-        kind, content = service.result(principal, job_id)
+        kind, content = await run_in_threadpool(service.result, principal, job_id)
         return Response(content, media_type=FILE, headers={"X-Vitrail-Kind": kind})
 
     async def events(request: Request, job_id: str) -> Response:
         """The phases of a job as they come, as server-sent events; the last event is the job as it ended."""
         principal = whom(request)
         first = await run_in_threadpool(service.job, principal, job_id)
-        return StreamingResponse(_told(service, request, first), media_type="text/event-stream")
+        if listeners[principal.name] >= MOST_LISTENERS:
+            raise Problem("too-many-requests", f"you listen to {MOST_LISTENERS} jobs already", retry_after=5)
+        return StreamingResponse(_told(service, request, first, listeners), media_type="text/event-stream")
 
+    listeners: Counter[str] = Counter()
     doors.route(
         "POST", "/v1/datasets/{dataset}/explanations", ASKERS, explanations, body=QUESTION, examples=_PRICED,
         answers={200: "It ended: see its state", 202: "It goes on, or waits for the owner"},
@@ -192,18 +198,24 @@ def _job_answer(job: Job) -> Response:
     return json_answer(job.to_json(), 200 if job.state in FINAL else 202)
 
 
-async def _told(service: Service, request: Request, job: Job) -> AsyncIterator[str]:
+async def _told(service: Service, request: Request, job: Job, listeners: Counter[str]) -> AsyncIterator[str]:
+    """The job whenever it has changed, for some minutes at the most; browsers listen again by themselves."""
     slot, last = service.house.slot_seconds or PATIENCE_SECONDS / 4, ""
-    principal = whom(request)
-    while True:
-        text = json.dumps(job.to_json(), allow_nan=False)
-        if text != last:
-            yield f"event: {'end' if job.state in FINAL else 'job'}\ndata: {text}\n\n"
-            last = text
-        if job.state in FINAL or service.stopping or await request.is_disconnected():
-            return
-        await asyncio.sleep(slot)
-        job = await run_in_threadpool(service.job, principal, job.id)
+    principal, until = whom(request), time.monotonic() + LONGEST_LISTENING
+    listeners[principal.name] += 1
+    try:
+        while True:
+            text = json.dumps(job.to_json(), allow_nan=False)
+            if text != last:
+                yield f"event: {'end' if job.state in FINAL else 'job'}\ndata: {text}\n\n"
+                last = text
+            over = job.state in FINAL or service.stopping or time.monotonic() > until
+            if over or await request.is_disconnected():
+                return
+            await asyncio.sleep(slot)
+            job = await run_in_threadpool(service.job, principal, job.id)
+    finally:
+        listeners[principal.name] -= 1
 
 
 def _add_panes(doors: Doors, service: Service) -> None:
@@ -215,15 +227,15 @@ def _add_panes(doors: Doors, service: Service) -> None:
         """The file of a pane."""
         return Response(service.pane(whom(request), pane_id), media_type=FILE)
 
-    def pane_page(request: Request, pane_id: str) -> Response:
+    async def pane_page(request: Request, pane_id: str) -> Response:
         """The report of a pane, as a page."""
-        return document(service.pane_page(whom(request), pane_id))
+        return document(await at_length(service.pane_page, whom(request), pane_id))
 
     def explained(make: Callable[..., bytes], media_type: str) -> Any:
         async def answer(request: Request, pane_id: str) -> Response:
             asked = await json_body(request, POINT)
             options = {name: asked[name] for name in asked if name != "point"}
-            content = await run_in_threadpool(make, whom(request), pane_id, asked["point"], **options)
+            content = await at_length(make, whom(request), pane_id, asked["point"], **options)
             return document(content) if media_type == "text/html" else Response(content, media_type=media_type)
 
         return answer
@@ -285,9 +297,9 @@ def _add_owner(doors: Doors, service: Service) -> None:
 
 
 def _add_audit(doors: Doors, service: Service) -> None:
-    def verification(request: Request) -> Response:
+    async def verification(request: Request) -> Response:
         """Walk every chain of the ledger, and price every charge afresh."""
-        return json_answer(service.verify(whom(request)))
+        return json_answer(await at_length(service.verify, whom(request)))
 
     def entries(request: Request, dataset: str, after: int = 0) -> Response:
         """Entries of a dataset's account, 200 at a time, by number."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
@@ -35,6 +37,8 @@ COOKIE = "vitrail_session"
 CSRF_HEADER = "x-vitrail-csrf"
 PROBLEM = "application/problem+json"
 Handler: TypeAlias = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 UNLOGGED = ("/healthz", "/readyz", "/metrics", "/static/{name}")
 """Asked every few seconds by machines, or by every page; they tell nothing about anybody."""
 
@@ -151,6 +155,14 @@ def routes_of(app: FastAPI) -> list[tuple[str, str]]:
         methods: Iterable[str] = getattr(route, "methods", None) or ("GET",)
         found += [(method, str(getattr(route, "path", ""))) for method in methods if method not in ("HEAD", "OPTIONS")]
     return found
+
+
+async def at_length(work: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
+    """Do what takes long in a thread, a few at a time; others wait without one, so that short requests have some."""
+    return await to_thread.run_sync(partial(work, *args, **options), limiter=_LONG)
+
+
+_LONG = CapacityLimiter(4)
 
 
 async def json_body(request: Request, shape: Shape | None = None) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from starlette.concurrency import run_in_threadpool
+from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -58,8 +58,13 @@ def add_pages(doors: Doors, service: Service, gate: Gate, access_log: AccessLog 
         doors.route(method, path, roles, _endpoint(site, page), in_schema=False, response=Response)
 
 
+_THREADS = CapacityLimiter(24)
+"""Pages may wait for a quote; the API has threads beside these."""
+
+
 def _endpoint(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        return await run_in_threadpool(site.answer, request, await read_form(request), page)
+        form = await read_form(request)
+        return await to_thread.run_sync(site.answer, request, form, page, limiter=_THREADS)
 
     return endpoint
