@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from page_tables import Lines, Tables, held_to, how, rows_of, table
 
 HEADLINE = {
@@ -34,7 +37,8 @@ def timing() -> Lines:
 def cap() -> Lines:
     """By ledger: attempts and what was granted."""
     lines = [
-        (_name(row), row["attempts"], row["granted"], row["refused"], f"{row['seconds']:.0f} s") for row in rows_of("serve", "cap")
+        (_name(row), row["attempts"], row["granted"], row["refused"], f"{row['seconds']:.0f} s")
+        for row in rows_of("serve", "cap")
     ]
     return table(("ledger", "attempts", "granted", "refused", "time"), lines)
 
@@ -48,7 +52,7 @@ def killed() -> Lines:
     return table(("ledger", "kills", "answers", "lost", "charged twice", "free"), lines)
 
 
-def _name(row: dict[str, object]) -> str:
+def _name(row: Mapping[str, Any]) -> str:
     return {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[str(row["ledger"])]
 
 
