@@ -13,13 +13,13 @@ import typer
 
 from .._checks import did_you_mean
 from ..accounting.neighbours import MOST_ROWS_PER_PERSON
-from ..desk import doctor as examine
 from ..desk.checkup import ENDINGS
 from ..desk.codebook_cells import values_in
 from ..desk.codebook_links import links_in
 from ..desk.codebooks import read_codebook, rules_in
 from ..desk.declaration import DEFAULT_DELTA, ENDING, checked_budget, read_declaration
 from ..desk.described import OWNER, Described
+from ..desk.doctor import doctor as examine
 from ..desk.proposal import likely_target, propose, seen_columns
 from ..desk.writing import Draft
 from ..errors import InvalidInput

@@ -105,7 +105,7 @@ class NewHouse:
             yield f"role = {_quoted(role)}"
             if caps := self.caps.get(name):
                 yield f"[people.{_key(name)}.caps]"
-                yield from (f"{_key(dataset)} = {epsilon:g}" for dataset, epsilon in caps.items())
+                yield from (f"{_key(dataset)} = {epsilon!r}" for dataset, epsilon in caps.items())
 
     def write(self, file: Path) -> House:
         """Write it, and read it again: what is wrong with it is said before anybody starts it."""

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...accounting import rounded_down, rounded_up
 from ...errors import InvalidInput, LedgerError, VitrailError
 from ...ledger import SqlLedger, open_ledger
 from ..access.tokens import Tokens
@@ -53,10 +54,10 @@ def checked(house: House) -> list[str]:
     }
     for name, data in opened.items():
         budget, above = house.datasets[name].declaration.budget, house.datasets[name].approve_above
-        asked = "" if above is None else f"; the owner is asked above epsilon {above:g}"
+        asked = "" if above is None else f"; the owner is asked above epsilon {rounded_down(above)}"
         lines.append(
             f"dataset {name!r}: {data.schema.n_columns} columns, {data.n_rows_public} rows declared, budget epsilon "
-            f"{budget.epsilon:g} at delta {budget.delta:g}{asked}"
+            f"{rounded_up(budget.epsilon)} at delta {rounded_up(budget.delta)}{asked}"
         )
     for name, declared in house.models.items():
         model, about = declared.open(), declared.datasets or tuple(house.datasets)
@@ -65,7 +66,7 @@ def checked(house: House) -> list[str]:
         lines.append(f"model {name!r}: SHA-256 {declared.sha256[:16]}..., for {', '.join(map(repr, about))}")
     for name, person in {OWNER: house.person(OWNER), **house.people}.items():
         assert person is not None
-        caps = ", ".join(f"{dataset} up to epsilon {epsilon:g}" for dataset, epsilon in person.caps.items())
+        caps = ", ".join(f"{dataset} up to epsilon {rounded_up(epsilon)}" for dataset, epsilon in person.caps.items())
         known = "all datasets" if person.datasets is None else ", ".join(map(repr, person.datasets))
         lines.append(f"{person.role} {name!r}: {known}{f'; caps: {caps}' if caps else ''}")
     return [*lines, *(_plain_http(house)), _ledger_line(house)]

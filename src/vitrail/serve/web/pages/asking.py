@@ -47,7 +47,7 @@ def asking_page(
         ticked={field.name: form.all(f"o.{field.name}") for field in asked.fields},
         others=other_options(kind),
         more=form.get("more"),
-        epsilon=form.get("epsilon") or f"{forms.suggested_price(most):g}",
+        epsilon=form.get("epsilon") or str(forms.suggested_price(most)),
         most=most,
         quote=quote,
     )
