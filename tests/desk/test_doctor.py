@@ -259,7 +259,7 @@ def test_rows_that_were_given_as_a_frame_are_asked_for_again():
 
 
 def test_nothing_but_the_command_line_leads_to_it():
-    """Import-linter keeps explainers, panes and audits away; a service reads declarations, and loads nothing that reads rows."""
+    """Import-linter keeps explainers, panes and audits away; a service loads declarations, and nothing that reads rows."""
     sources = Path(vt.__file__).parent
     for room in ("pane", "explain", "audit", "results", "show", "maps", "serve"):
         for file in (sources / room).rglob("*.py"):

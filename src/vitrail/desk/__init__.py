@@ -2,6 +2,6 @@
 
 Everything here is done by the owner of the rows, before anybody asks anything: a *declaration* (``census.toml``) is proposed
 from a code book, types and names, and read by ``vt.open`` and every command; the *doctor* says what does not fit.
-A service reads declarations too (``declaration``), and must not load the rest, which reads rows exactly: so nothing is imported
-here.
+A service reads declarations too (``declaration``), and must not load the rest, which reads rows exactly: so nothing is
+imported here.
 """
