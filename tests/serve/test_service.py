@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import vitrail as vt
 from serve_setup import POINT, finished, person, serving, write_house
-from vitrail.errors import InvalidInput
+from vitrail.errors import InvalidInput, LedgerError
 from vitrail.serve import jobs, kinds
 from vitrail.serve.jobs import Progress
 from vitrail.serve.problems import Problem
@@ -266,3 +266,9 @@ def test_the_delay_of_a_job_is_drawn_anew(tmp_path: Path, monkeypatch: pytest.Mo
             finished(service, alice, service.submit(alice, "staff", asked).id)
     assert len(set(drawn)) == 3
     assert all(0 <= delay <= 0.05 for delay in drawn)
+
+
+def test_words_of_the_ledger_about_the_owners_files_are_not_passed_on() -> None:
+    problem = Problem.of(LedgerError("The ledger /srv/private/ledger.db could not complete a transaction (disk I/O error)."))
+    assert (problem.status, problem.code) == (503, "ledger")
+    assert "/srv" not in json.dumps(problem.to_json())

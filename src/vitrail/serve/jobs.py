@@ -195,6 +195,6 @@ class Lane:
             return "refused", Problem.of(error), ("", b"", None)
         except Exception as error:
             problem = Problem.of(error)
-            if problem.code == "unexpected":
+            if problem.code in ("unexpected", "ledger"):
                 self._report("job", type(error).__name__)
             return "failed", problem, ("", b"", None)

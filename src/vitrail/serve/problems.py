@@ -12,6 +12,10 @@ from ..accounting import JsonValue
 from ..errors import BudgetExceeded, InvalidInput, LedgerError, Unanswered, VitrailError
 
 UNEXPECTED = "something unexpected went wrong, and is in the service's log by its kind. What was charged stays charged"
+NO_LEDGER = (
+    "the ledger cannot be used now, so nothing can be charged or looked up; the owner finds of what kind it is in the "
+    "service's log. What was charged stays charged, and is not charged again"
+)
 TITLES: Mapping[str, tuple[int, str]] = {
     "not-signed-in": (401, "Show a token"),
     "budget-exceeded": (402, "Too little is left"),
@@ -69,7 +73,9 @@ class Problem(VitrailError):
         if isinstance(error, BudgetExceeded):
             numbers = {name: getattr(error, name) for name in ("requested_epsilon", "remaining_epsilon", "cap")}
             return cls("budget-exceeded", str(error), **numbers)
-        for kind, code in ((InvalidInput, "invalid"), (LedgerError, "ledger"), (Unanswered, "unanswered")):
+        if isinstance(error, LedgerError):  # its sentences name files and databases of the owner's
+            return cls("ledger", NO_LEDGER)
+        for kind, code in ((InvalidInput, "invalid"), (Unanswered, "unanswered")):
             if isinstance(error, kind):
                 return cls(code, str(error))
         return cls("unexpected", UNEXPECTED)

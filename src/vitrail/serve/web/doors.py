@@ -302,7 +302,7 @@ def _matched(app: FastAPI, request: Request) -> tuple[str | None, dict[str, str]
 def refused(request: Request, error: Exception) -> Response:
     """The answer to a request that went wrong: a problem, and for the log its kind."""
     problem = Problem.of(error)
-    if problem.code == "unexpected":
+    if problem.code in ("unexpected", "ledger") and not isinstance(error, Problem):
         request.app.state.service.report("request", type(error).__name__)
     request.state.problem = problem
     page: Callable[[Request, Problem], Response] | None = getattr(request.app.state, "problem_page", None)
