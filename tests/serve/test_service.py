@@ -231,6 +231,23 @@ def test_a_model_that_is_not_the_approved_file_does_not_start(tmp_path: Path) ->
         pass
 
 
+def test_the_bill_does_not_grow_for_analysts_while_a_question_is_at_work(tmp_path: Path) -> None:
+    """Two questions: the second is charged when the first was answered, and a bill that grew then would tell when."""
+    alice, owner, asked = person("alice"), person("owner"), {**SHAPLEY, "options": {"clip": "auto"}}
+    with serving(write_house(tmp_path, slot=2.0)) as service:
+        job = service.submit(alice, "staff", asked)
+        seen, known = set(), set()
+        while service.is_at_work(job):
+            told = service.statement(alice, "staff")["n_questions"], len(service.bill(alice, "staff"))
+            owners = service.statement(owner, "staff")["n_questions"]
+            if service.job(alice, job.id).state == "running":  # it was at work when both were asked
+                seen.add(told)
+                known.add(owners)
+        assert seen == {(0, 0)}
+        assert 2 in known
+        assert service.statement(alice, "staff")["n_questions"] == len(service.bill(alice, "staff")) == 2
+
+
 def test_answers_leave_at_the_end_of_a_slot(tmp_path: Path) -> None:
     progress = Progress(slot_seconds=0.5, began=100.0)
     assert [progress.ends(now) for now in (100.0, 100.2, 100.5, 100.7)] == [100.5, 100.5, 100.5, 101.0]

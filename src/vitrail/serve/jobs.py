@@ -105,12 +105,16 @@ class Lane:
         How often a job is begun.
     report : callable
         Is told the kind of what went wrong unexpectedly, never its words.
+    begin : callable, optional
+        Is called before each job. While the lane is ``busy``, analysts are shown the bill as it was then: a later question
+        of a conversation is charged when the one before was answered, and a bill that grew meanwhile would tell when.
     """
 
     def __init__(
         self, name: str, store: Store, answer: Answer, *, slot_seconds: float, attempts: int,
-        report: Callable[[str, str], None],
+        report: Callable[[str, str], None], begin: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
+        self._begin, self.busy = begin, False
         self._store, self._answer, self._slot, self._attempts = store, answer, slot_seconds, attempts
         self._report = report
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -158,10 +162,13 @@ class Lane:
             if job_id is None:
                 return
             try:
+                self._begin()
+                self.busy = True
                 self._do(job_id)
             except Exception as error:  # the ledger is gone, say: the job is open, and comes again at the next start
                 self._report("lane", type(error).__name__)
             finally:
+                self.busy = False
                 with self._lock:
                     self._known.pop(job_id, None)
 

@@ -58,6 +58,7 @@ class Service(PaneShelf):
         self.models: dict[str, Model] = {}
         self._data: dict[str, PrivateData] = {}
         self._lanes: dict[str, Lane] = {}
+        self._before: dict[str, Statement] = {}
         self._quotes = threading.BoundedSemaphore(QUOTES_AT_ONCE)
         super().__init__()
         self.stopping = False
@@ -97,8 +98,9 @@ class Service(PaneShelf):
     def _lane(self, name: str) -> Lane:
         house = self.house
         return Lane(
-            name, self.store, self._answer, slot_seconds=house.slot_seconds, attempts=house.attempts, report=self.report
-        )
+            name, self.store, self._answer, slot_seconds=house.slot_seconds, attempts=house.attempts, report=self.report,
+            begin=lambda: self._before.update({name: self._data[name].budget}),
+        )  # fmt: skip
 
     def stop(self) -> None:
         """Finish what is at work, as far as it goes in ``drain_seconds``; the rest is continued at the next start."""
@@ -175,9 +177,16 @@ class Service(PaneShelf):
 
     # --- budgets and bills -------------------------------------------------------------------------------------------
 
+    def _seen(self, principal: Principal, dataset: str) -> Statement:
+        """How the account stands; for analysts, while a question is at work, how it stood before (``jobs.Lane``)."""
+        data, lane = self._known(principal, dataset), self._lanes[dataset]
+        if lane.busy and principal.role not in ("owner", "auditor"):
+            return self._before[dataset]
+        return data.budget
+
     def statement(self, principal: Principal, dataset: str) -> dict[str, JsonValue]:
         """What was spent and what is left: all of it, and this person's own line; everybody's for owner and auditor."""
-        made = self._known(principal, dataset).budget
+        made = self._seen(principal, dataset)
         shown: dict[str, JsonValue] = {
             "account": made.account,
             "budget_epsilon": made.budget.epsilon,
@@ -215,7 +224,7 @@ class Service(PaneShelf):
         answered, and how long that took may follow from rows.
         """
         every = principal.role in ("owner", "auditor")
-        made = self._known(principal, dataset).budget.bill(min(newest, MOST_LINES) if every else MOST_LINES)
+        made = self._seen(principal, dataset).bill(min(newest, MOST_LINES) if every else MOST_LINES)
         lines = [line for line in made.lines if every or line.analyst == principal.name][-newest:]
         shown: list[dict[str, JsonValue]] = [plain_json(line) for line in lines]
         return shown if every else [{**line, "time_utc": str(line["time_utc"])[:16]} for line in shown]
