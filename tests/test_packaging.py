@@ -1,6 +1,8 @@
 """What is written about the package: lower bounds, versions of Python, addresses, links."""
 
+import ast
 import re
+import sys
 import tomllib
 
 import pytest
@@ -24,6 +26,39 @@ def test_a_library_of_the_core_has_a_lower_bound_and_every_list_states_the_same_
     for requirements in (core, *extras.values()):
         for name, bound in lowest.bounds(requirements).items():
             assert stated.setdefault(name, bound) == bound, name
+
+
+# Distributions whose name is not their module's, and what comes with them.
+MODULES_OF = {
+    "array-api-compat": {"array_api_compat"},
+    "fastapi": {"fastapi", "starlette", "anyio", "pydantic"},
+    "jinja2": {"jinja2", "markupsafe"},
+    "pandas-stubs": {"pandas"},
+    "scikit-learn": {"sklearn"},
+}
+
+
+def imported_modules(folder):
+    """Every module, by its first name, that a file below `folder` imports, wherever in the file."""
+    found = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(node.module.partition(".")[0])
+    return found - set(sys.stdlib_module_names) - {"vitrail"}
+
+
+def test_types_are_checked_without_what_only_tests_install():
+    """`make lint` comes before `make test` on a fresh machine: what mypy cannot find there has to be named as such."""
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["overrides"]
+    known = {module.partition(".")[0] for override in configured for module in override["module"]}
+    installed = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["lint"]]
+    for name in (re.match(r"[a-zA-Z0-9-]+", requirement)[0] for requirement in installed):
+        known |= MODULES_OF.get(name, {name})
+    assert "fastapi" in imported_modules(ROOT / "src")
+    assert imported_modules(ROOT / "src") - known == set()
 
 
 def test_bounds_are_read_from_requirements():
