@@ -50,6 +50,9 @@ _CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being creat
 
 _INDEX = TABLES[ReservationRow].name, str(OPEN_RESERVATIONS.name)
 
+UNIQUE_VIOLATION = "23505"
+"""PostgreSQL's code of it. SQLite has one writer at a time, who sees what was written before."""
+
 READ_ONLY = "vitrail_read_only"
 """The execution option of transactions that only read: they take a snapshot and block nobody."""
 
@@ -174,6 +177,12 @@ def _begin_postgresql(connection: Connection) -> None:
 class TransactionFailed(LedgerError):
     """The database did not complete a transaction. It may fail at the very commit, so what was written is not certain."""
 
+    @property
+    def is_conflict(self) -> bool:
+        """Whether somebody else has just written a row of the same key."""
+        cause = self.__cause__
+        return getattr(getattr(cause, "orig", cause), "sqlstate", None) == UNIQUE_VIOLATION
+
 
 class Database:
     """The tables of a ledger, opened or made, and transactions on them.
@@ -246,13 +255,18 @@ class Database:
         try:
             with self._connection(read_only=read_only) as connection, connection.begin():
                 yield connection
-        except (SQLAlchemyError, sqlite3.Error) as error:
+        except self._failures() as error:
             reason = str(getattr(error, "orig", error)).partition("\n")[0]
             if reason == "file is not a database":
                 raise LedgerError(
                     f"The file {self.where} is no ledger; name one that Vitrail made, such as ledger.db."
                 ) from error
             raise TransactionFailed(f"The ledger {self.where} could not complete a transaction ({reason}).") from error
+
+    def _failures(self) -> tuple[type[Exception], ...]:
+        """What SQLAlchemy raises, and the database's own driver, which a book may ask itself."""
+        driver = sqlite3 if self.engine is None else self.engine.dialect.loaded_dbapi
+        return SQLAlchemyError, sqlite3.Error, driver.Error
 
     @contextmanager
     def _connection(self, *, read_only: bool) -> Iterator[Connection]:

@@ -272,10 +272,10 @@ def what_helps(judgement: Judgement, guarantee: Guarantee, noun: str = "column")
             f"more epsilon (at {epsilon} the noise would be {factor:.2g} times smaller, and what is shown would stand out "
             "if it is real)"
         )
-        ask = f"data.quote(explainer, epsilon={epsilon})"
+        at = str(epsilon)
     else:
-        more, ask = "more epsilon (how much, this result cannot tell)", "data.quote(explainer, epsilon=...)"
-    return f"What would help: {more}; {fewer}. Ask {ask} what to expect, free."
+        more, at = "more epsilon (how much, this result cannot tell)", "..."
+    return f"What would help: {more}; {fewer}. A quote says what to expect, free: data.quote(explainer, epsilon={at})."
 
 
 def sentences(

@@ -1,17 +1,24 @@
 """Lanes: where questions are answered, one after the other, and leave at whole slots.
 
-*One lane for a dataset.* The rows are opened once, and asked by one thread; analysts have views of them. So what one
-question does to caches of the vault is no race, and how long a question takes is seen by nobody but through the slots.
+*One lane for an account.* Datasets that share an account share a lane: rows are opened once and asked by one thread, of
+which analysts have views. So what one question does to caches of the vault, or to the account, is seen by no other question,
+and how long it takes is seen by nobody but through the slots.
 
-*Slots.* When rows make a model fail, a question takes longer (docs/guarantees.md), by e seconds, say. So an answer, a
+*Slots.* When rows make a model fail, a question takes longer (docs/guarantees.md), by e seconds in all, say. So an answer, a
 refusal and a failure are given out at the end of a slot: at whole multiples of ``slot_seconds`` after the work on it began;
 the lane takes nothing else up before that, or the next job's beginning would tell this one's end. Slots alone would not do:
 a question can be made longer, by points, until it ends just below the end of a slot, and a failing row then costs a whole
 one. So a delay that is uniform over a slot is drawn before each job and added to its time. Then times t and t + e lead to
 other slots only if the delay lies in an interval of length e: whoever sees the slot can tell them apart with an advantage of
-at most e over the slot, however the question was chosen. Which question of a conversation is being answered is told at the
-same times, with the same delay; e is then the sum over the questions in which the row fails. Over several jobs the
-advantages add up.
+at most e over the slot, however the question was chosen. Over several jobs the advantages add up.
+
+*Phases.* How far a job is would tell more, if every question of a conversation were shown under one delay: those before the
+slow one tell the delay, those after it the shift. So at most ``MARKS`` phases of a job are shown, the first of
+every quarter of the price, each with a delay of its own, uniform over ``MARKS`` slots and independent of the others. Given
+the true times, what is seen of each is independent of the rest; a shift of at most e changes the law of one by at most
+e / (``MARKS`` slots) in total variation, and total variations of independent parts add up at the most: all phases together
+tell no more than the end does. So a job has an advantage of at most 2 e over the slot. (A job that a crash interrupts is
+begun again, ``attempts`` times at most, and each beginning counts.)
 
 *Charged once.* A job is written down before anything is done, and run by its recipe (``explain.recipe``): reserved, booked,
 stored once, delivered from the store. When the process is killed, at any moment, the next one finds the job open and runs it
@@ -33,7 +40,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ..errors import BudgetExceeded
+from ..errors import BudgetExceeded, LedgerError
 from ..progress import told
 from .problems import Problem
 from .store import OPEN, Job, State, Store, now_utc
@@ -43,35 +50,48 @@ Answer: TypeAlias = Callable[[Job], tuple[str, bytes, str | None]]
 """Does the work: what kind of file the answer is, the file, and the title of a pane, if it is one."""
 
 
+MARKS = 4
+"""Phases of a job that are shown at the most where answers leave at slots."""
+RETRY_SECONDS = 5.0
+"""Until a lane whose ledger failed looks again."""
+
+
 @dataclass
 class Progress:
-    """The phases of a job as its analyst may see them: as they were at the last end of a slot, less the delay."""
+    """The phases of a job as its analyst may see them, and when its answer leaves."""
 
     slot_seconds: float
     began: float = field(default_factory=time.monotonic)
     delay: float = 0.0
+    draw: Callable[[], float] = _COIN.random
     phases: list[tuple[float, str, float]] = field(default_factory=list)
+    """From when each is shown, its name, and the share of the price before it."""
+    next_mark: int = 0
 
-    def tell(self, label: str, share: float) -> None:
+    def tell(self, label: str, share: float, now: float | None = None) -> None:
         """A phase begins."""
-        self.phases.append((time.monotonic(), label, share))
+        at = time.monotonic() if now is None else now
+        if not self.slot_seconds:
+            self.phases.append((at, label, share))
+        elif (mark := min(int(share * MARKS), MARKS - 1)) >= self.next_mark:
+            self.next_mark = mark + 1
+            self.phases.append((at + MARKS * self.slot_seconds * self.draw(), label, share))
 
     def seen(self, now: float | None = None) -> tuple[str, float]:
         """The phase and the share that are shown now.
 
         Examples
         --------
-        >>> progress = Progress(slot_seconds=1.0, began=0.0, phases=[(0.1, "histograms", 0.0), (1.2, "curves", 0.25)])
-        >>> progress.seen(0.9), progress.seen(1.9), progress.seen(2.0)
+        >>> progress = Progress(slot_seconds=1.0, began=0.0, draw=lambda: 0.25)  # a delay of a slot
+        >>> for at, label, share in [(0.1, "histograms", 0.0), (1.2, "clips", 0.12), (1.4, "curves", 0.25)]:
+        ...     progress.tell(label, share, now=at)
+        >>> progress.seen(0.9), progress.seen(2.9), progress.seen(3.0)
         (('', 0.0), ('histograms', 0.0), ('curves', 0.25))
         """
         at = time.monotonic() if now is None else now
-        shown = (
-            at
-            if not self.slot_seconds
-            else self.began + math.floor((at - self.began) / self.slot_seconds) * self.slot_seconds
-        )
-        known = [phase for phase in self.phases if phase[0] + self.delay <= shown]
+        if self.slot_seconds:
+            at = self.began + math.floor((at - self.began) / self.slot_seconds) * self.slot_seconds
+        known = [phase for phase in self.phases if phase[0] <= at]
         return (known[-1][1], known[-1][2]) if known else ("", 0.0)
 
     def ends(self, now: float) -> float:
@@ -106,22 +126,22 @@ class Lane:
     report : callable
         Is told the kind of what went wrong unexpectedly, never its words.
     begin : callable, optional
-        Is called before each job. While the lane is ``busy``, analysts are shown the bill as it was then: a later question
-        of a conversation is charged when the one before was answered, and a bill that grew meanwhile would tell when.
+        Is called with each job's name before it is begun. While the lane is ``busy``, analysts are shown the account as it
+        was then (``accounts``).
     """
 
     def __init__(
         self, name: str, store: Store, answer: Answer, *, slot_seconds: float, attempts: int,
-        report: Callable[[str, str], None], begin: Callable[[], None] = lambda: None,
+        report: Callable[[str, str], None], begin: Callable[[str], None] = lambda job_id: None,
     ) -> None:  # fmt: skip
-        self._begin, self.busy = begin, False
+        self._begin, self.busy, self.turn = begin, False, 0
         self._store, self._answer, self._slot, self._attempts = store, answer, slot_seconds, attempts
         self._report = report
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._known: dict[str, Progress | None] = {}
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name=f"lane {name}", daemon=True)
-        self._ending = False
+        self._ending = threading.Event()
 
     def start(self) -> None:
         """Begin to work."""
@@ -151,26 +171,39 @@ class Lane:
 
     def stop(self, seconds: float) -> bool:
         """Take up nothing more, and wait for what is at work; whether it ended in time. What did not is continued later."""
-        self._ending = True
+        self._ending.set()
         self._queue.put(None)
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def _work(self) -> None:
-        while not self._ending:
+        while not self._ending.is_set():
             job_id = self._queue.get()
             if job_id is None:
                 return
             try:
-                self._begin()
+                self.turn += 1
+                self._begin(job_id)
                 self.busy = True
                 self._do(job_id)
-            except Exception as error:  # the ledger is gone, say: the job is open, and comes again at the next start
+            except Exception as error:  # the ledger is gone, say; the job is open
                 self._report("lane", type(error).__name__)
+                self._ending.wait(RETRY_SECONDS)
             finally:
                 self.busy = False
                 with self._lock:
                     self._known.pop(job_id, None)
+            self._take_up_again(job_id)
+
+    def _take_up_again(self, job_id: str) -> None:
+        """A job may be open still: its end could not be written down, or it was asked again when it was hardly over."""
+        try:
+            job = self._store.job(job_id)
+        except LedgerError:
+            self.put(job_id)
+        else:
+            if job is not None and job.state in OPEN:
+                self.put(job_id)
 
     def _do(self, job_id: str) -> None:
         job = self._store.job(job_id)

@@ -6,6 +6,7 @@ told as "something unexpected went wrong", without its words.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from ..accounting import JsonValue
@@ -72,7 +73,10 @@ class Problem(VitrailError):
             return error
         if isinstance(error, BudgetExceeded):
             numbers = {name: getattr(error, name) for name in ("requested_epsilon", "remaining_epsilon", "cap")}
-            return cls("budget-exceeded", str(error), **numbers)
+            finite = {
+                name: None if isinstance(one, float) and not math.isfinite(one) else one for name, one in numbers.items()
+            }
+            return cls("budget-exceeded", str(error), **finite)  # a price may be beyond any epsilon
         if isinstance(error, LedgerError):  # its sentences name files and databases of the owner's
             return cls("ledger", NO_LEDGER)
         for kind, code in ((InvalidInput, "invalid"), (Unanswered, "unanswered")):

@@ -227,6 +227,10 @@ class RemoteData(PrivateData, Elsewhere):
         """Refused: the token says who asks."""
         self._refuse(_OTHER_PERSON, "for_analyst")
 
+    def as_it_was(self, *given: object, **options: object) -> NoReturn:
+        """Refused: the service looks at the account for its quotes."""
+        self._refuse(_OWN_STEPS, "as_it_was")
+
     def cap(self, *given: object, **options: object) -> NoReturn:
         """Refused: caps are the owner's."""
         self._refuse(_CAPS, "cap")

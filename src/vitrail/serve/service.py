@@ -7,36 +7,40 @@ none. Rows are behind ``PrivateData``, as everywhere; what this file hands out w
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..accounting import Cost, JsonValue, epsilon_of, rounded_down, rounded_up
+from ..accounting import Cost, JsonValue, epsilon_of
 from ..accounting.guarantee import Budget, question_mu
 from ..errors import InvalidInput
-from ..ledger import SqlLedger, Statement, open_ledger
+from ..explain.recipe import Conversation
+from ..ledger import SqlLedger, open_ledger
 from ..model import Model
-from ..results.codec import to_json as plain_json
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
+from ..show.page_words import PageWords
 from ..vault import PrivateData
 from . import kinds
+from .accounts import Accounts
 from .house import House, HouseDataset
 from .jobs import Lane
 from .principal import OWNER, Principal
 from .problems import Problem
+from .rules import ASKERS
 from .shelf import PaneShelf
-from .store import FINAL, Job, Store, job_id, next_place, now_utc
+from .store import FINAL, OPEN, Job, Store, job_id, next_place, now_utc
+from .turns import Turns
 
-QUOTES_AT_ONCE, QUOTE_PATIENCE = 2, 30.0
-"""Quotes are worked out from nobody's rows, and take seconds of a processor; so long one waits for its turn."""
-MOST_LINES = 1000
+QUOTES_AT_ONCE = 2
+"""Quotes are worked out from nobody's rows, and take seconds of a processor."""
+MOST_OPEN = 500
+"""Questions of one person that are queued, at work, or wait for the owner."""
 UNTOLD = -1
 """In place of attempts: a job that the owner declined, and whose analyst has not been told so."""
 
 
-class Service(PaneShelf):
+class Service(PaneShelf, Accounts):
     """A house, opened.
 
     Parameters
@@ -56,26 +60,28 @@ class Service(PaneShelf):
         self.ledger = open_ledger(house.ledger) if ledger is None else ledger
         self.store = Store(self.ledger.database)
         self.models: dict[str, Model] = {}
-        self._data: dict[str, PrivateData] = {}
-        self._lanes: dict[str, Lane] = {}
-        self._before: dict[str, Statement] = {}
-        self._quotes = threading.BoundedSemaphore(QUOTES_AT_ONCE)
-        super().__init__()
+        self._quotes = Turns(QUOTES_AT_ONCE)
+        PaneShelf.__init__(self)
+        Accounts.__init__(self)
         self.stopping = False
 
     # --- from start to end -------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Open models and rows, set caps that are not set yet, and go on with what was not finished."""
+        """Open models and rows, set caps that are not set yet, and go on with what was not finished. Once."""
+        if self._lanes:
+            return
         for name, declared in self.house.models.items():
             self.models[name] = declared.open()
         for name, dataset in self.house.datasets.items():
             self._data[name] = self._open(dataset)
-            self._lanes[name] = self._lane(name)
+            account = self._accounts[name] = dataset.declaration.account or self._data[name].name
+            known = (lane for other, lane in self._lanes.items() if self._accounts[other] == account)
+            self._lanes[name] = next(known, None) or self._lane(account)
         for model_name, model in self.models.items():
             for name in self._datasets_of_model(model_name):
                 model.check(self._data[name].feature_schema)
-        for lane in self._lanes.values():
+        for lane in set(self._lanes.values()):
             lane.start()
         for job in self.store.open_jobs():
             if job.dataset in self._lanes:
@@ -95,18 +101,19 @@ class Service(PaneShelf):
                 data.cap(name, cap)
         return data
 
-    def _lane(self, name: str) -> Lane:
+    def _lane(self, account: str) -> Lane:
         house = self.house
         return Lane(
-            name, self.store, self._answer, slot_seconds=house.slot_seconds, attempts=house.attempts, report=self.report,
-            begin=lambda: self._before.update({name: self._data[name].budget}),
+            account, self.store, self._answer, slot_seconds=house.slot_seconds, attempts=house.attempts,
+            report=self.report, begin=self._remember,
         )  # fmt: skip
 
     def stop(self) -> None:
         """Finish what is at work, as far as it goes in ``drain_seconds``; the rest is continued at the next start."""
         self.stopping = True
-        for lane in self._lanes.values():
-            lane.stop(self.house.drain_seconds / max(1, len(self._lanes)))
+        lanes = set(self._lanes.values())
+        for lane in lanes:
+            lane.stop(self.house.drain_seconds / len(lanes))
 
     @property
     def ready(self) -> bool:
@@ -114,12 +121,6 @@ class Service(PaneShelf):
         return bool(self._lanes) and all(lane.alive for lane in self._lanes.values()) and not self.stopping
 
     # --- what there is -----------------------------------------------------------------------------------------------
-
-    def _known(self, principal: Principal, name: str) -> PrivateData:
-        """The dataset as this person asks it; somebody who may not hear of it is told that there is none."""
-        if name not in self._data or not principal.knows(name):
-            raise Problem("not-found", f"there is no dataset {name[:60]!r} here")
-        return self._data[name].for_analyst(principal.name)
 
     def _datasets_of_model(self, name: str) -> tuple[str, ...]:
         return self.house.models[name].datasets or tuple(self.house.datasets)
@@ -175,102 +176,37 @@ class Service(PaneShelf):
             raise Problem("forbidden", f"the owner does not hand out the file of {name!r}; it is asked here")
         return declared.content()
 
-    # --- budgets and bills -------------------------------------------------------------------------------------------
-
-    def _seen(self, principal: Principal, dataset: str) -> Statement:
-        """How the account stands; for analysts, while a question is at work, how it stood before (``jobs.Lane``)."""
-        data, lane = self._known(principal, dataset), self._lanes[dataset]
-        if lane.busy and principal.role not in ("owner", "auditor"):
-            return self._before[dataset]
-        return data.budget
-
-    def statement(self, principal: Principal, dataset: str) -> dict[str, JsonValue]:
-        """What was spent and what is left: all of it, and this person's own line; everybody's for owner and auditor."""
-        made = self._seen(principal, dataset)
-        shown: dict[str, JsonValue] = {
-            "account": made.account,
-            "budget_epsilon": made.budget.epsilon,
-            "budget_delta": made.budget.delta,
-            "delta": made.delta,
-            "neighbours": made.neighbours,
-            "spent_epsilon": made.spent_epsilon,
-            "remaining_epsilon": made.remaining_epsilon,
-            "n_questions": made.n_questions,
-            "sentence": (
-                f"epsilon {rounded_up(made.spent_epsilon)} of {rounded_up(made.budget.epsilon)} is spent; a question of up "
-                f"to {rounded_down(made.remaining_epsilon)} fits"
-            ),
-            "yours": self._line(made, principal.name),
-        }
-        if principal.role in ("owner", "auditor"):
-            shown["analysts"] = [self._line(made, line.analyst) for line in made.analysts]
-            shown["reservations"] = [line.to_json() for line in made.reservations]
-            shown["head"] = made.head
-        return shown
-
-    def _line(self, statement: Statement, name: str) -> dict[str, JsonValue]:
-        line = next((line for line in statement.analysts if line.analyst == name), None)
-        cap = None if line is None or line.cap is None else line.cap.epsilon
-        left = statement.remaining_epsilon
-        if line is not None and line.remaining_epsilon is not None:
-            left = min(left, line.remaining_epsilon)
-        spent = 0.0 if line is None else line.spent_epsilon
-        return {"analyst": name, "spent_epsilon": spent, "cap_epsilon": cap, "remaining_epsilon": left}
-
-    def bill(self, principal: Principal, dataset: str, newest: int = 100) -> list[dict[str, JsonValue]]:
-        """The newest lines of the bill: their own for analysts, all of them for owner and auditor.
-
-        Times are cut to the minute for analysts: a later question of a conversation is charged when the one before was
-        answered, and how long that took may follow from rows.
-        """
-        every = principal.role in ("owner", "auditor")
-        made = self._seen(principal, dataset).bill(min(newest, MOST_LINES) if every else MOST_LINES)
-        lines = [line for line in made.lines if every or line.analyst == principal.name][-newest:]
-        shown: list[dict[str, JsonValue]] = [plain_json(line) for line in lines]
-        return shown if every else [{**line, "time_utc": str(line["time_utc"])[:16]} for line in shown]
-
-    def people(self, principal: Principal) -> list[dict[str, JsonValue]]:
-        """Everybody of the house, with what they may learn."""
-        statements = {name: data.budget for name, data in self._data.items()}
-        names = dict.fromkeys([OWNER, *self.house.people])
-        return [
-            {
-                "name": name,
-                "role": person.role,
-                "datasets": None if person.datasets is None else list(person.datasets),
-                "lines": {one: self._line(made, name) for one, made in statements.items()},
-            }
-            for name in names
-            if (person := self.house.person(name)) is not None
-        ]
-
-    def cap(self, principal: Principal, person: str, dataset: str, epsilon: float) -> dict[str, JsonValue]:
-        """Limit what somebody may learn of a dataset, from now on."""
-        data = self._known(principal, dataset)
-        if self.house.person(person) is None or person == OWNER:
-            raise Problem("not-found", f"there is no person {person[:60]!r} whose learning could be limited")
-        whole = self.house.datasets[dataset].declaration.budget
-        if not 0 < epsilon <= whole.epsilon:
-            raise InvalidInput(f"epsilon is {epsilon!r}; a cap lies above 0 and is at most {rounded_down(whole.epsilon)}")
-        data.cap(person, Budget(epsilon, whole.delta))
-        return self._line(data.budget, person)
-
     # --- questions ---------------------------------------------------------------------------------------------------
 
-    def _prepared(self, principal: Principal, dataset: str, request: Mapping[str, Any]) -> Any:
+    def _prepared(self, principal: Principal, data: PrivateData, dataset: str, request: Mapping[str, Any]) -> Any:
         """The explainer that a checked request asks for; whatever is wrong with it is an error."""
-        data = self._known(principal, dataset)
         self._check_listed(principal, dataset)
         models = [self._model_named(one, dataset) for one in kinds.models_named(request)]
-        declared, defaults = self.house.datasets[dataset].declaration, dict[str, Any]()
-        if request["explainer"] == "pane":
-            given: dict[str, Any] = {"version": declared.pane_version, "expires": declared.pane_expires}
-            given |= {"page": declared.page, "sampling_rate": declared.pane_sampling_rate}
-            defaults = {name: value for name, value in given.items() if value is not None}
-            if request["options"].get("embed_model"):
-                for name in kinds.models_named(request):
-                    self.model_file(principal, self._model_name(name))
+        if request["explainer"] == "pane" and request["options"].get("embed_model"):
+            for name in kinds.models_named(request):
+                self.model_file(principal, self._model_name(name))
+        defaults = self._defaults(dataset, request)
         return kinds.explainer_of(request, data, models, lambda sha: self._bought(principal, sha), **defaults)
+
+    def _defaults(self, dataset: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What the declaration says of panes, where a request does not."""
+        declared = self.house.datasets[dataset].declaration
+        given: dict[str, Any] = {"version": declared.pane_version, "expires": declared.pane_expires}
+        given |= {"page": declared.page, "sampling_rate": declared.pane_sampling_rate}
+        return {name: value for name, value in given.items() if value is not None and request["explainer"] == "pane"}
+
+    def _job_name(self, principal: Principal, dataset: str, asked: Mapping[str, Any], talk: Conversation[Any]) -> str:
+        """The name of a job: whose, and all that makes its answer another one.
+
+        Not the names of models alone: a model, a schema or words of a pane that the owner changed make another question, so
+        that neither an old answer nor an old approval is taken for it.
+        """
+        data, defaults = self._known(principal, dataset), self._defaults(dataset, asked)
+        about = {name: value.to_json() if isinstance(value, PageWords) else value for name, value in defaults.items()}
+        about |= {"version": self.house.datasets[dataset].declaration.version, "identity": talk.identity}
+        about |= {"schema": data.schema.to_json(), "target": data.target, "n_rows_public": data.n_rows_public}
+        about |= {"neighbours": data.neighbours, "person": data.person, "delta": data.delta}
+        return job_id(principal.name, dataset, kinds.canonical(about), kinds.canonical(asked))
 
     def _check_listed(self, principal: Principal, dataset: str) -> None:
         """Where a declaration gives epsilon to some analysts, others have none: as `vt.open` says it."""
@@ -301,15 +237,11 @@ class Service(PaneShelf):
     def quote(self, principal: Principal, dataset: str, request: JsonValue) -> dict[str, JsonValue]:
         """What a question would cost and how good the answer would be. From nobody's rows; free."""
         asked = kinds.checked(request, price_only=False)
-        explainer = self._prepared(principal, dataset, asked)
+        explainer = self._prepared(principal, self._for_quotes(principal, dataset), dataset, asked)
         price = {name: asked[name] for name in ("epsilon", "mu", "half_width", "verdict") if name in asked}
         about = (asked["points"],) if "points" in asked else ()
-        if not self._quotes.acquire(timeout=QUOTE_PATIENCE):
-            raise Problem("too-many-requests", "too many quotes are being worked out; ask again soon", retry_after=5)
-        try:
+        with self._quotes.of(principal.name):
             quoted = explainer.quote(*about, **price)
-        finally:
-            self._quotes.release()
         above = self.house.datasets[dataset].approve_above
         waits = above is not None and quoted.epsilon > above and principal.role != "owner"
         left = quoted.price.remaining_epsilon
@@ -324,39 +256,50 @@ class Service(PaneShelf):
             raise Problem("closing", "the service is ending; ask again in a minute")
         asked = kinds.checked(request)
         data = self._known(principal, dataset)
-        explainer = self._prepared(principal, dataset, asked)
-        label = kinds.conversation_of(explainer, asked).label
+        talk = kinds.conversation_of(self._prepared(principal, data, dataset, asked), asked)
         mu = question_mu(asked.get("epsilon"), asked.get("mu"), data.delta)
         if Cost.of_mu(mu).pico_mu_squared < 1:
             raise InvalidInput(f"the price is mu {mu!r}, too small to buy anything; ask for more")
         epsilon, text = epsilon_of(mu, data.delta), kinds.canonical(asked)
         above = self.house.datasets[dataset].approve_above
         waits = above is not None and epsilon > above and principal.role != "owner"
-        name = job_id(principal.name, dataset, self.house.datasets[dataset].declaration.version, text)
+        name = self._job_name(principal, dataset, asked, talk)
         fresh = Job(
-            id=name, person=principal.name, dataset=dataset, explainer=asked["explainer"], request=text, label=label,
+            id=name, person=principal.name, dataset=dataset, explainer=asked["explainer"], request=text, label=talk.label,
             state="waiting" if waits else "queued", epsilon=epsilon, phase="", share=0.0, attempts=0, place=next_place(),
             created=now_utc(), approved_by=None,
         )  # fmt: skip
+        if self.store.count_open(principal.name) >= MOST_OPEN and self.store.job(name) is None:
+            raise Problem("too-many-requests", f"{MOST_OPEN} of your questions are open; wait for answers", retry_after=30)
         job = self.store.add(fresh)
         if job.state == "declined" and job.attempts == UNTOLD:  # who asks again hears it once, and may then ask anew
             self.store.change(name, only_from=["declined"], attempts=0)
             return job
         if job.state in ("failed", "refused", "declined"):
-            again = {"state": fresh.state, "problem": None, "finished": None, "place": fresh.place, "attempts": 0}
-            again["state"] = "queued" if job.approved_by is not None else fresh.state
+            # What the owner declined is the owner's to approve, whatever it costs.
+            state = "waiting" if job.state == "declined" else "queued" if job.approved_by is not None else fresh.state
+            again = {"state": state, "problem": None, "finished": None, "place": fresh.place, "attempts": 0}
             self.store.change(name, only_from=[job.state], **again)
             job = self.store.job(name) or job
-        if job.state == "queued":
+        if job.state in OPEN:
             self._lanes[dataset].put(name)
         return self._shown(job)
 
     def _answer(self, job: Job) -> tuple[str, bytes, str | None]:
         """Do the work of a job, in its lane."""
         person = self.house.person(job.person)
-        principal = Principal(job.person, "analyst" if person is None else person.role, None, may_buy=True, credential="job")
-        asked = job.asked
-        explainer = self._prepared(principal, job.dataset, asked)
+        if person is None or person.role not in ASKERS:
+            raise Problem(
+                "forbidden", f"{job.person!r} may not ask questions in this house any more; nothing more is charged"
+            )
+        known = None if person.datasets is None else frozenset(person.datasets)
+        principal = Principal(job.person, person.role, known, may_buy=True, credential="job")
+        asked, data = job.asked, self._known(principal, job.dataset)
+        explainer = self._prepared(principal, data, job.dataset, asked)
+        if self._job_name(principal, job.dataset, asked, kinds.conversation_of(explainer, asked)) != job.id:
+            raise Problem(
+                "invalid", "a model, or what is declared about the data, was changed since this was asked; ask again"
+            )
         price = {name: asked[name] for name in ("epsilon", "mu") if name in asked}
         about = (asked["points"],) if "points" in asked else ()
         kind, content = kinds.content_of(explainer(*about, **price))
@@ -372,7 +315,8 @@ class Service(PaneShelf):
 
     def is_at_work(self, job: Job) -> bool:
         """Whether a job is in its lane still: if not, it is as it will be."""
-        return self._lanes[job.dataset].has(job.id)
+        lane = self._lanes.get(job.dataset)
+        return lane is not None and lane.has(job.id)
 
     def job(self, principal: Principal, name: str) -> Job:
         """A job of this person's, or any job for the owner."""
@@ -415,12 +359,18 @@ class Service(PaneShelf):
     # --- approvals ---------------------------------------------------------------------------------------------------
 
     def approvals(self, principal: Principal) -> list[Job]:
-        """The jobs that wait for the owner."""
-        return self.store.jobs(states=["waiting"])
+        """The jobs that wait for the owner, about datasets that are there."""
+        waiting = self.store.jobs(states=["waiting"])
+        return [job for job in waiting if principal.knows(job.dataset) and job.dataset in self._lanes]
 
     def approve(self, principal: Principal, name: str) -> Job:
         """Let a job be done."""
+        principal.check_may_change()
         job = self.job(principal, name)
+        if job.dataset not in self._lanes:
+            raise Problem(
+                "not-ready", f"there is no dataset {job.dataset!r} in this house any more; the job can be declined"
+            )
         values = {"state": "queued", "approved_by": principal.name, "problem": None, "attempts": 0}
         if not self.store.change(name, only_from=["waiting"], **values):
             raise Problem("not-ready", f"the job is {job.state}, and waits for nobody")
@@ -428,25 +378,11 @@ class Service(PaneShelf):
         return self.job(principal, name)
 
     def decline(self, principal: Principal, name: str, why: str = "") -> Job:
-        """Do not let it be done; nothing was charged for it."""
+        """Do not let it be done."""
+        principal.check_may_change()
         job = self.job(principal, name)
         said = Problem("forbidden", f"the owner declined it{f': {why}' if why else ''}").to_json()
-        if not self.store.change(
-            name, only_from=["waiting"], state="declined", problem=json.dumps(said), finished=now_utc(), attempts=UNTOLD
-        ):
+        declined = {"state": "declined", "problem": json.dumps(said), "finished": now_utc()}
+        if not self.store.change(name, only_from=["waiting"], **declined, attempts=UNTOLD, approved_by=None):
             raise Problem("not-ready", f"the job is {job.state}, and waits for nobody")
         return self.job(principal, name)
-
-    # --- the ledger --------------------------------------------------------------------------------------------------
-
-    def verify(self, principal: Principal) -> dict[str, JsonValue]:
-        """Walk every chain, and price every charge afresh."""
-        verdict = self.ledger.verify()
-        return {"ok": verdict.ok, **plain_json(verdict)}
-
-    def entries(self, principal: Principal, dataset: str, after: int = 0, most: int = 200) -> list[dict[str, JsonValue]]:
-        """Entries of a dataset's account, by number."""
-        made = self._known(principal, dataset).budget
-        first, last = after + 1, min(after + most, made.n_entries)
-        found = self.ledger.database.entries(made.account, first, last) if first <= last else []
-        return [{"seq": entry.seq, "digest": entry.digest, "record": entry.record} for entry in found]

@@ -119,10 +119,11 @@ def parsed(content: bytes, what: str = "the request") -> JsonValue:
         raise InvalidInput(f"{what} holds {text}, which is no number; leave it out, or write null")
 
     def once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
-            names = [name for name, _ in pairs]
-            raise InvalidInput(f"{what} names {next(name for name in names if names.count(name) > 1)!r} twice")
+        made: dict[str, JsonValue] = {}
+        for name, one in pairs:
+            if name in made:
+                raise InvalidInput(f"{what} names {_shown(name)} twice")
+            made[name] = one
         return made
 
     try:

@@ -97,6 +97,7 @@ class PaneShelf:
 
     def publish(self, principal: Principal, name: str, *, published: bool) -> PaneLine:
         """Let everybody who knows the dataset read a pane, or nobody but whose it is."""
+        principal.check_may_change()
         line = self._pane_line(principal, name)
         self.store.publish(line.id, now_utc() if published else None)
         return self._pane_line(principal, name)

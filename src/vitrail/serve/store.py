@@ -15,11 +15,9 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import Connection, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
 from ..accounting import JsonValue
-from ..errors import LedgerError
-from ..ledger.database import Database
+from ..ledger.database import Database, TransactionFailed
 from .tables import JOBS, PANES
 
 State: TypeAlias = Literal["waiting", "queued", "running", "done", "failed", "refused", "declined"]
@@ -101,9 +99,9 @@ _JOB = [JOBS.c[field.name] for field in fields(Job)]
 _PANE = [PANES.c[field.name] for field in fields(PaneLine)]
 
 
-def job_id(person: str, dataset: str, version: str, request: str) -> str:
-    """The name of a request by somebody, about a version of the data."""
-    return hashlib.sha256(json.dumps([person, dataset, version, request]).encode()).hexdigest()[:32]
+def job_id(person: str, dataset: str, about: str, request: str) -> str:
+    """The name of a request by somebody: ``about`` is what else makes its answer, such as what a model's name stands for."""
+    return hashlib.sha256(json.dumps([person, dataset, about, request]).encode()).hexdigest()[:32]
 
 
 class Store:
@@ -142,6 +140,14 @@ class Store:
             found = connection.execute(select(JOBS.c.state, func.count()).group_by(JOBS.c.state))
             return {str(state): int(count) for state, count in found}
 
+    def count_open(self, person: str) -> int:
+        """How many jobs of somebody are not over."""
+        from sqlalchemy import func
+
+        states = JOBS.c.state.in_((*OPEN, "waiting"))
+        with self._database.transaction(read_only=True) as connection:
+            return int(connection.execute(select(func.count()).where(JOBS.c.person == person, states)).scalar_one())
+
     def add(self, job: Job) -> Job:
         """Write a job down, or find the one that is there."""
         try:
@@ -152,8 +158,8 @@ class Store:
                         insert(JOBS).values(**{field.name: getattr(job, field.name) for field in fields(Job)})
                     )
                 return known or job
-        except LedgerError as error:
-            if not isinstance(error.__cause__, IntegrityError):
+        except TransactionFailed as error:
+            if not error.is_conflict:
                 raise
         known = self.job(job.id)  # somebody else wrote the same job at the same time
         assert known is not None
@@ -171,12 +177,16 @@ class Store:
     ) -> None:  # fmt: skip
         """Write the end of a job down, with its answer, and its pane, in one transaction."""
         values: dict[str, object] = {"state": state, "finished": finished, "phase": "", "share": 1.0 if content else 0.0}
-        values["problem"] = None if problem is None else json.dumps(problem)
+        values["problem"] = None if problem is None else json.dumps(problem, allow_nan=False)
         if content:
             values |= {"content_kind": kind, "content": content, "content_sha256": hashlib.sha256(content).hexdigest()}
         with self._database.transaction(read_only=False) as connection:
-            connection.execute(update(JOBS).where(JOBS.c.id == job.id, JOBS.c.state.in_(OPEN)).values(**values))
-            if title is not None and connection.execute(select(PANES.c.id).where(PANES.c.id == job.id)).first() is None:
+            ended = connection.execute(update(JOBS).where(JOBS.c.id == job.id, JOBS.c.state.in_(OPEN)).values(**values))
+            if (
+                ended.rowcount
+                and title is not None
+                and connection.execute(select(PANES.c.id).where(PANES.c.id == job.id)).first() is None
+            ):
                 line = PaneLine(job.id, job.id, job.person, job.dataset, title, finished)
                 connection.execute(insert(PANES).values(**{field.name: getattr(line, field.name) for field in fields(line)}))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import NoReturn, TypeAlias, overload
@@ -30,7 +31,7 @@ from .training.plan import MapTraining
 from .training.run import training_rows
 
 KEY_FORMAT = 1
-STATE = "account analyst delta engine facts ledger name part predictions rows version"
+STATE = "account analyst delta engine facts ledger name part past predictions rows version"
 Given: TypeAlias = float | None
 Goal: TypeAlias = str | None
 
@@ -129,6 +130,7 @@ class PrivateData:
             warnings.warn(f"{name}: {why}.", stacklevel=2)
         self.__name, self.__analyst, self.__version = name, analyst, version
         self.__part: Part | None = None
+        self.__past: tuple[Statement, Mapping[str, bytes | None]] | None = None
         count = _checks.whole("workers", workers, most=256, of="a PrivateData")
         self.__rows, self.__engine = opening(lambda: open_with_engine(rows, schema, person, count))
         self.__predictions = Predictions(self.__facts)
@@ -191,7 +193,7 @@ class PrivateData:
     @property
     def budget(self) -> Statement:
         """Spent, remaining, and the bill, whose lines are read when they are asked for."""
-        return self.__ledger.statement(self.__account)
+        return self.__ledger.statement(self.__account) if self.__past is None else self.__past[0]
 
     @property
     def analyst(self) -> str:
@@ -252,6 +254,11 @@ class PrivateData:
         (made := self.__view()).__analyst = _checks.text("analyst", analyst)
         return made
 
+    def as_it_was(self, statement: Statement, kept: Mapping[str, bytes | None]) -> PrivateData:
+        """A view for quotes: with the account, and what was kept, as they stood at one moment."""
+        (made := self.__view()).__past = statement, kept
+        return made
+
     def __view(self) -> PrivateData:
         made = PrivateData.__new__(PrivateData)
         for name in PrivateData.__slots__:
@@ -268,6 +275,8 @@ class PrivateData:
 
     def kept(self, name: str) -> bytes | None:
         """What this analyst keeps under ``name``; None where there is nothing."""
+        if self.__past is not None:
+            return self.__past[1].get(name)
         return self.__ledger.kept(self.__account, analyst=self.__analyst, name=self.__kept_name(name))
 
     def __kept_name(self, name: str) -> str:
@@ -354,14 +363,9 @@ class PrivateData:
         return self.__answer(question, plan, self.__key(question, plan), question.label)
 
     def __answer(
-        self,
-        question: Question,
-        plan: Plan,
-        key: str | None,
-        label: str | None,
-        reservation: Reservation | None = None,
-        booked: Cost | None = None,
-    ) -> Release:
+        self, question: Question, plan: Plan, key: str | None, label: str | None,
+        reservation: Reservation | None = None, booked: Cost | None = None,
+    ) -> Release:  # fmt: skip
         self.__predictions.begin()
         block_rows = question.probe(self.__facts, self.__predictions)
         if self.__engine is not None and not self.__is_stored(key):
@@ -376,13 +380,9 @@ class PrivateData:
         return self.__stored(charge, answer, plan.sigma, promise, question.describe())
 
     def __charge(
-        self,
-        event: Event,
-        question: dict[str, JsonValue],
-        key: str | None,
-        reservation: Reservation | None = None,
-        booked: Cost | None = None,
-    ) -> Charge | Replay:
+        self, event: Event, question: dict[str, JsonValue], key: str | None,
+        reservation: Reservation | None = None, booked: Cost | None = None,
+    ) -> Charge | Replay:  # fmt: skip
         """Look at what is plain about the files before a row is, then charge; a stored release needs no files."""
         if not self.__is_stored(key):
             opening(self.__rows.check)
@@ -392,15 +392,9 @@ class PrivateData:
                 "again under a new version= and split that. Nothing was charged"
             )
         return self.__ledger.charge(
-            self.__account,
-            analyst=self.__analyst,
-            event=event,
-            question=question,
-            key=key,
-            part=self.__part,
-            reservation=reservation,
-            booked=booked,
-        )
+            self.__account, analyst=self.__analyst, event=event, question=question, key=key, part=self.__part,
+            reservation=reservation, booked=booked,
+        )  # fmt: skip
 
     def __is_stored(self, key: str | None) -> bool:
         return key is not None and self.__ledger.is_stored(self.__account, key=key)

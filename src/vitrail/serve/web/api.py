@@ -22,9 +22,10 @@ from ..service import Service
 from ..shapes import CELL, FLAG, NULL, NUMBER, TEXT, either, record, table_of
 from ..store import FINAL, Job
 from .documents import document
-from .doors import Doors, at_length, json_answer, json_body, whom
+from .doors import Doors, at_length, in_turn, json_answer, json_body, whom
 
-LONGEST_WAIT, LONGEST_LISTENING = 60.0, 600.0
+LONGEST_WAIT, LONGEST_LISTENING = 60.0, 60.0
+"""Seconds. Who listens longer asks again, and shows a token that may have been revoked."""
 MOST_LISTENERS = 20
 """Streams of events that one person may have open."""
 PATIENCE_SECONDS = 1.0
@@ -103,7 +104,7 @@ def _add_data(doors: Doors, service: Service) -> None:
     async def quotes(request: Request, dataset: str) -> Response:
         """What a question would cost and how good the answer would be: free, from nobody's rows."""
         asked = await json_body(request)
-        return json_answer(await at_length(service.quote, whom(request), dataset, asked))
+        return json_answer(await in_turn(service.quote, whom(request), dataset, asked))
 
     who = EVERYBODY - {"reader"}
     doors.route("GET", "/v1/me", EVERYBODY, me)
@@ -199,7 +200,7 @@ def _job_answer(job: Job) -> Response:
 
 
 async def _told(service: Service, request: Request, job: Job, listeners: Counter[str]) -> AsyncIterator[str]:
-    """The job whenever it has changed, for some minutes at the most; browsers listen again by themselves."""
+    """The job whenever it has changed, for a minute at the most; browsers listen again by themselves."""
     slot, last = service.house.slot_seconds or PATIENCE_SECONDS / 4, ""
     principal, until = whom(request), time.monotonic() + LONGEST_LISTENING
     listeners[principal.name] += 1

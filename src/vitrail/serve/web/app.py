@@ -45,8 +45,7 @@ def create_app(service: Service, *, gate: Gate | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
-        if not service.ready:
-            await run_in_threadpool(service.start)
+        await run_in_threadpool(service.start)
         yield
         await run_in_threadpool(service.stop)
 

@@ -162,13 +162,22 @@ async def at_length(work: Callable[P, R], *args: P.args, **options: P.kwargs) ->
     return await to_thread.run_sync(partial(work, *args, **options), limiter=_LONG)
 
 
-_LONG = CapacityLimiter(4)
+async def in_turn(work: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
+    """Do what waits for its turn (``turns``) in a thread that others do not need."""
+    return await to_thread.run_sync(partial(work, *args, **options), limiter=_WAITING)
+
+
+_LONG, _WAITING = CapacityLimiter(4), CapacityLimiter(24)
 
 
 async def json_body(request: Request, shape: Shape | None = None) -> Any:
     """The JSON value in a request's body, checked."""
     content = await body_of(request)
-    value: JsonValue = shapes.parsed(content)
+    return await run_in_threadpool(_checked_json, content, shape)  # whoever sends much does not hold up the others
+
+
+def _checked_json(content: bytes, shape: Shape | None) -> JsonValue:
+    value = shapes.parsed(content)
     if shape is not None:
         shapes.check(value, shape, "")
     return value

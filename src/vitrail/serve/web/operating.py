@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ..operation.health import healthz, readyz
 from ..rules import AUDITORS, PUBLIC
-from .doors import json_answer
+from .doors import json_answer, whom
 
 if TYPE_CHECKING:
     from ..operation.metrics import Metrics
@@ -31,6 +31,7 @@ def add_operation(doors: Doors, service: Service, metrics: Metrics) -> None:
 
     async def measured(request: Request) -> Response:
         """Budgets, jobs, refusals and requests, as Prometheus reads them; nothing that follows from rows."""
+        whom(request).check_whole_house()
         return Response(await run_in_threadpool(metrics.text, service), media_type=metrics.content_type)
 
     doors.route("GET", "/healthz", PUBLIC, lives, in_schema=False)

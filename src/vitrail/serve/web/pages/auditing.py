@@ -26,7 +26,7 @@ def ledger(visit: Visit) -> Response:
         after=after,
         entries=[views.entry(entry) for entry in entries],
         further=after + MOST_ENTRIES if len(entries) == MOST_ENTRIES else None,
-        log=views.access_log(visit.site.access_log),
+        log=None if visit.who.datasets is not None else views.access_log(visit.site.access_log),
     )
 
 

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from ....errors import InvalidInput
 from ...rules import OWNERS
+from ..api_access import check_hands_out
 from . import forms, views
 from .site import Route, Visit
 
@@ -16,6 +17,7 @@ def people(visit: Visit) -> Response:
 
 
 def _people_page(visit: Visit, secret: object = None) -> Response:
+    visit.who.check_whole_house()
     listed = views.people(visit.service.people(visit.who))
     return visit.page("people.html", people=listed, tokens=visit.site.gate.tokens.lines(), secret=secret)
 
@@ -29,6 +31,7 @@ def cap(visit: Visit) -> Response:
 
 def issue(visit: Visit) -> Response:
     """Make a token, and show its secret this once."""
+    check_hands_out(visit.who)
     days = forms.number_of("the number of days", visit.form.get("days") or "nothing", whole=True)
     if not isinstance(days, int):
         raise InvalidInput(f"the number of days is {days:g}; it must be a whole number")
@@ -39,6 +42,7 @@ def issue(visit: Visit) -> Response:
 
 def revoke(visit: Visit) -> Response:
     """End a token, and every session that stands for it."""
+    check_hands_out(visit.who)
     visit.site.gate.tokens.revoke(visit.part("token_id"))
     return visit.go("/people")
 
