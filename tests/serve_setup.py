@@ -82,14 +82,14 @@ def rows_csv(n: int = N_ROWS, seed: int = 0) -> str:
 
 
 @functools.cache
-def onnx_model() -> bytes:
+def onnx_model(threshold: float = 1.1) -> bytes:
     """A small logistic model of encoded features."""
     from skl2onnx import to_onnx
     from sklearn.linear_model import LogisticRegression
 
     generator = np.random.default_rng(0)
     features = generator.uniform(size=(200, 4)).astype(np.float32)
-    labels = features[:, 0] + features[:, 1] + 0.2 * features[:, 3] > 1.1
+    labels = features[:, 0] + features[:, 1] + 0.2 * features[:, 3] > threshold
     fitted = LogisticRegression().fit(features, labels)
     content: bytes = to_onnx(fitted, features[:1], options={"zipmap": False}).SerializeToString()
     return content

@@ -113,6 +113,64 @@ def test_whoever_a_route_is_open_to_is_let_in(house: House, answered: dict[str, 
                 assert status not in (401, 403, 500), (path, role)
 
 
+WHOLE = {
+    "GET": ["/v1/tokens", "/v1/access-log", "/v1/access-log/verification", "/metrics", "/people"],
+    "POST": ["/v1/tokens"],
+    "DELETE": ["/v1/tokens/{token_id}"],
+}
+"""What is about the whole house, or opens it."""
+CHANGES = {
+    "POST": ["/v1/tokens", "/v1/jobs/{job_id}/approval", "/v1/panes/{pane_id}/publication",
+             "/v1/datasets/{dataset}/explanations"],
+    "PUT": ["/v1/people/{person}/caps/{dataset}"],
+    "DELETE": ["/v1/tokens/{token_id}", "/v1/panes/{pane_id}/publication"],
+}  # fmt: skip
+SENT = {
+    "/v1/tokens": {"person": "owner"},
+    "/v1/jobs/{job_id}/approval": {"approve": True},
+    "/v1/datasets/{dataset}/explanations": SHAPLEY,
+    "/v1/people/{person}/caps/{dataset}": {"epsilon": 1.0},
+}
+
+
+def test_a_token_of_the_owner_that_is_restricted_makes_none_that_is_not(house: House, answered: dict[str, str]) -> None:
+    some = house.json("owner", "POST", "/v1/tokens", {"person": "owner", "datasets": ["staff"]})
+    reading = house.json("owner", "POST", "/v1/tokens", {"person": "owner", "may_buy": False})
+    house.secrets |= {"some": some["secret"], "reading": reading["secret"]}
+    n_tokens = len(house.json("owner", "GET", "/v1/tokens"))
+    for who, table in (("some", WHOLE), ("reading", CHANGES)):
+        for method, paths in table.items():
+            for path in paths:
+                status, content, _ = house.call(who, method, filled(path, answered), SENT.get(path))
+                assert status == 403, (who, method, path, content[:200])
+    assert len(house.json("owner", "GET", "/v1/tokens")) == n_tokens
+    for method, paths in CHANGES.items():  # every route that changes something for the owner is in the table
+        ruled = {
+            path for m, path, roles in house.app.state.rules if m == method and path.startswith("/v1") and "owner" in roles
+        }
+        reads = {
+            path for path in ruled if path.endswith(("/quotes", "/person")) or path == "/v1/panes/{pane_id}/explanations"
+        }
+        assert set(paths) == ruled - reads, method
+    for path in ("/v1/datasets", "/v1/approvals", "/approvals", "/v1/people", "/ledger", "/v1/ledger/verification"):
+        assert house.call("some", "GET", path)[0] == 200, path
+        assert house.call("reading", "GET", path)[0] == 200, path
+    assert "Access log" not in house.call("some", "GET", "/ledger", Accept="text/html")[1].decode()
+
+
+def test_a_stream_of_events_ends_and_is_asked_for_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever listens shows a token that may have been revoked meanwhile."""
+    monkeypatch.setattr("vitrail.serve.web.api.LONGEST_LISTENING", 0.3)
+    token = house.json("owner", "POST", "/v1/tokens", {"person": "alice"})
+    house.secrets["once"] = token["secret"]
+    job = json.loads(house.call("once", "POST", "/v1/datasets/staff/explanations", {**SHAPLEY, "epsilon": 2.25})[1])
+    status, content, _ = house.call("once", "GET", f"/v1/jobs/{job['id']}/events")
+    assert (status, content.count(b"event: job")) == (200, 1)
+    house.json("owner", "DELETE", f"/v1/tokens/{token['id']}")
+    assert house.call("once", "GET", f"/v1/jobs/{job['id']}/events")[0] == 401
+    house.json("owner", "POST", f"/v1/jobs/{job['id']}/approval", {"approve": False})
+
+
 def test_no_role_reaches_anothers_answer(house: House, answered: dict[str, str]) -> None:
     job, pane = answered["job_id"], answered["pane_id"]
     paths = [f"/v1/jobs/{job}", f"/v1/jobs/{job}/result", f"/v1/jobs/{job}/result?as=html", f"/v1/jobs/{job}/events",

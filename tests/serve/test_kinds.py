@@ -182,3 +182,24 @@ def test_a_missing_value_of_a_point_is_null() -> None:
     written = json.loads(json.dumps(kinds.points_of(schema, points), allow_nan=False))
     assert written == [{"age": None, "ill": True}, {"age": 3.5, "ill": False}]
     np.testing.assert_array_equal(schema.read_points(written), schema.read_points(points))
+
+
+def test_what_would_take_hours_is_refused_for_quotes_too() -> None:
+    points = [{"age": 40}] * 100
+    asked = {"explainer": "shapley", "model": "score", "points": points, "epsilon": 1.0, "options": {"n_permutations": 30}}
+    assert kinds.checked(asked) == asked
+    with pytest.raises(InvalidInput, match="100 points of 31 permutations each are too much"):
+        kinds.checked({**asked, "options": {"n_permutations": 31}}, price_only=False)
+    descent = {"explainer": "local-linear", "model": "score", "points": points, "epsilon": 1.0}
+    for iterations, fits in ((30, True), (31, False)):
+        request = {**descent, "options": {"method": {"name": "descent", "iterations": iterations}}}
+        with contextlib.nullcontext() if fits else pytest.raises(InvalidInput, match="iterations each are too much"):
+            kinds.checked(request)
+
+
+def test_many_names_are_read_and_the_second_of_two_is_refused() -> None:
+    """As many as fit into a request: a check that compared every two of them would take half an hour."""
+    names = ",".join(f'"{number:x}":0' for number in range(300_000))
+    assert len(shapes.parsed(f"{{{names}}}".encode())) == 300_000  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=f"names '{299_999:x}' twice"):
+        shapes.parsed(f'{{{names},"{299_999:x}":1}}'.encode())

@@ -65,8 +65,8 @@ def test_there_is_no_public_way_to_the_rows_or_their_number(which):
     data = data if which == "the data" else data.parts(2, name="halves")[0]
     public = [name for name in dir(data) if not name.startswith("_")]
     expected = (
-        "analyst ask ask_reserved budget cap delta feature_schema finish for_analyst has_begun keep kept n_rows_public name "
-        "neighbours part parts person price_tag quote reserve rows_per_person schema target train"
+        "analyst as_it_was ask ask_reserved budget cap delta feature_schema finish for_analyst has_begun keep kept "
+        "n_rows_public name neighbours part parts person price_tag quote reserve rows_per_person schema target train"
     )
     assert sorted(public) == expected.split()
     for name in public:

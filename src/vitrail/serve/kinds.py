@@ -59,7 +59,8 @@ from ..vault import PrivateData
 from . import shapes
 from .shapes import CELL, FLAG, LEVEL, NULL, NUMBER, TEXT, WHOLE, Shape, either, list_of, one_of, record, table_of
 
-MOST_POINTS = 1000
+MOST_POINTS, MOST_STEPS = 1000, 3000
+"""Of a request; and the most points times permutations, or times iterations: its quote should take seconds."""
 PANE_KIND = "vitrail-pane"
 CLASSES_KIND = "vitrail-classes/1"
 Models: TypeAlias = Literal["none", "one", "some", "any number", "several"]
@@ -277,7 +278,23 @@ def checked(request: JsonValue, *, price_only: bool = True) -> dict[str, Any]:
         raise InvalidInput(f"the request names {' and '.join(given) or 'no price'}; give one of {', '.join(prices)}")
     if kind.points and price_only and "points" not in request:
         raise InvalidInput("the request has no 'points'; give those to be explained, a list of objects")
+    _check_steps({"options": {}, **request})
     return {"options": {}, **request}
+
+
+def _check_steps(request: Mapping[str, Any]) -> None:
+    """Refuse what would keep a processor for hours, of quotes too, which are free."""
+    points, options = len(request.get("points", ())) or 1, request["options"]
+    method = options.get("method")
+    descent = method if isinstance(method, dict) else {"name": method}
+    each = {"permutations": options.get("n_permutations", 1)}
+    if descent["name"] == "descent":
+        each["iterations"] = descent.get("iterations") or 1
+    for what, count in each.items():
+        if points * count > MOST_STEPS:
+            raise InvalidInput(
+                f"{points} points of {count} {what} each are too much for one request; there may be {MOST_STEPS} in all"
+            )
 
 
 def models_named(request: Mapping[str, Any]) -> list[str]:
