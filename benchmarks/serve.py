@@ -68,7 +68,11 @@ def speed(bench: Bench) -> Part:
 
 def charges(bench: Bench) -> Part:
     headline, rows = serve_load.charges(bench.fresh(), seconds=2.0 if bench.quick else 10.0)
-    return Part(headline, rows, "32 threads of one process, each with an account of its own; the ledger alone, without HTTP")
+    how = (
+        "32 threads of one process, each with an account of its own; the ledger alone, without HTTP. The server waits for the "
+        "disk (fsync)"
+    )
+    return Part(headline, rows, how)
 
 
 def memory(bench: Bench) -> Part:

@@ -39,7 +39,7 @@ def ledger_in(kind: str, folder: Path) -> Any:
     sys.path.insert(0, str(ROOT / "tests"))
     import postgresql_server
 
-    with postgresql_server.running() as address:
+    with postgresql_server.running(durable=True) as address:
         yield address
 
 

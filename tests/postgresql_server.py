@@ -40,8 +40,8 @@ def _unprivileged() -> str | None:
 
 
 @contextmanager
-def running() -> Iterator[str]:
-    """The address of a database, while its server runs."""
+def running(*, durable: bool = False) -> Iterator[str]:
+    """The address of a database, while its server runs; only a ``durable`` one waits for the disk, to be measured."""
     if NAMED:
         yield NAMED
         return
@@ -65,7 +65,7 @@ def running() -> Iterator[str]:
 
     try:
         call("initdb", "--auth=trust", "--username=vitrail", "--no-sync", "--encoding=UTF8")
-        settings = f"-c listen_addresses= -c unix_socket_directories={home} -c fsync=off"
+        settings = f"-c listen_addresses= -c unix_socket_directories={home} -c fsync={'on' if durable else 'off'}"
         call("pg_ctl", "--wait", f"--log={home / 'log'}", f"--options={settings}", "start")
         try:
             yield f"postgresql+psycopg://vitrail@/postgres?host={home}"

@@ -7,12 +7,11 @@ however long the chain is. They are a convenience and never the authority: ``ver
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar
 
 from sqlalchemy import Connection, Table, TextClause, text
 
@@ -23,11 +22,7 @@ from ..errors import InvalidInput, LedgerCorrupted, LedgerError
 from .entries import Entry, Kind, RawEntry, corrupted, cost_from_json, decode, digest_of, utc_now
 from .tables import TABLES, AccountRow, ReservationRow, Row, pack, unpack
 
-if TYPE_CHECKING:
-    from psycopg import Connection as PostgresqlConnection
-
 _R = TypeVar("_R")
-_VALUE = re.compile(r":(\w+)")
 
 # Plain SQL that SQLite and PostgreSQL read alike. Its names come from ``tables``, its values are always bound.
 
@@ -73,12 +68,6 @@ def _names(table: str) -> str:
 
 
 @cache
-def _for_psycopg(statement: str) -> bytes:
-    """The same statement with values bound as psycopg writes it."""
-    return _VALUE.sub(r"%(\1)s", statement.replace("%", "%%")).encode()
-
-
-@cache
 def _bound(statement: str, batch: int | None = None) -> TextClause:
     return text(statement) if batch is None else text(statement).execution_options(yield_per=batch)
 
@@ -97,9 +86,8 @@ class Book:
     def __init__(self, connection: Connection, *, for_update: bool) -> None:
         self._connection = connection
         driver = connection.connection.driver_connection
-        # The drivers' own statements take a tenth of SQLAlchemy's time; SQLite's reads rows as they are asked for, too.
-        self._sqlite = driver if isinstance(driver, sqlite3.Connection) else None
-        self._psycopg = cast("PostgresqlConnection", driver) if connection.dialect.driver == "psycopg" else None
+        # SQLite's own driver takes a tenth of SQLAlchemy's time for a statement, and reads rows as they are asked for.
+        self._driver = driver if isinstance(driver, sqlite3.Connection) else None
         self._for_update = for_update
         self._account: AccountRow | None = None
         self.spending: AccountRow | None = None
@@ -135,10 +123,8 @@ class Book:
     def _execute(
         self, statement: str, values: Mapping[str, str | int | bytes | None], batch: int | None = None
     ) -> Iterable[Sequence[object]]:
-        if self._sqlite is not None:
-            return self._sqlite.execute(statement, values)
-        if self._psycopg is not None and batch is None:
-            return self._psycopg.execute(_for_psycopg(statement), values)
+        if self._driver is not None:
+            return self._driver.execute(statement, values)
         return self._connection.execute(_bound(statement, batch), values)
 
     # Questions that are more than a key
@@ -156,7 +142,7 @@ class Book:
         """The account's row. Read once: for a writer it is locked, and a reader has one snapshot."""
         if self._account is None or self._account.account != account:
             # PostgreSQL: the row lock serialises writers to this account. SQLite leaves it out: BEGIN IMMEDIATE did it.
-            lock = " FOR UPDATE" if self._for_update and self._sqlite is None else ""
+            lock = " FOR UPDATE" if self._for_update and self._driver is None else ""
             try:
                 self._account = None
                 for row in self._run(AccountRow, _select(AccountRow, "account") + lock, {"account": account}):

@@ -50,8 +50,8 @@ _CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being creat
 
 _INDEX = TABLES[ReservationRow].name, str(OPEN_RESERVATIONS.name)
 
-UNIQUE_VIOLATION = "23505"
-"""PostgreSQL's code of it. SQLite has one writer at a time, who sees what was written before."""
+KEPT_CONNECTIONS = 32
+"""To PostgreSQL, where a new one costs as much as several charges: what more threads need is opened and closed each time."""
 
 READ_ONLY = "vitrail_read_only"
 """The execution option of transactions that only read: they take a snapshot and block nobody."""
@@ -92,7 +92,8 @@ def connect(url: URL) -> Engine:
         file = URL.create("sqlite", database=Path(str(url.database)).as_uri(), query={"mode": "rw", "uri": "true"})
         return _sqlite_engine(file, max_overflow=-1)
     try:
-        engine = sql.create_engine(url, isolation_level="READ COMMITTED", hide_parameters=True, max_overflow=-1)
+        options = {"pool_size": KEPT_CONNECTIONS, "max_overflow": -1}
+        engine = sql.create_engine(url, isolation_level="READ COMMITTED", hide_parameters=True, **options)
     except ImportError as error:
         raise LedgerError(
             f"The ledger's address names the driver {url.get_driver_name()!r}, which is not installed. Install it, or name "
@@ -177,12 +178,6 @@ def _begin_postgresql(connection: Connection) -> None:
 class TransactionFailed(LedgerError):
     """The database did not complete a transaction. It may fail at the very commit, so what was written is not certain."""
 
-    @property
-    def is_conflict(self) -> bool:
-        """Whether somebody else has just written a row of the same key."""
-        cause = self.__cause__
-        return getattr(getattr(cause, "orig", cause), "sqlstate", None) == UNIQUE_VIOLATION
-
 
 class Database:
     """The tables of a ledger, opened or made, and transactions on them.
@@ -255,18 +250,13 @@ class Database:
         try:
             with self._connection(read_only=read_only) as connection, connection.begin():
                 yield connection
-        except self._failures() as error:
+        except (SQLAlchemyError, sqlite3.Error) as error:
             reason = str(getattr(error, "orig", error)).partition("\n")[0]
             if reason == "file is not a database":
                 raise LedgerError(
                     f"The file {self.where} is no ledger; name one that Vitrail made, such as ledger.db."
                 ) from error
             raise TransactionFailed(f"The ledger {self.where} could not complete a transaction ({reason}).") from error
-
-    def _failures(self) -> tuple[type[Exception], ...]:
-        """What SQLAlchemy raises, and the database's own driver, which a book may ask itself."""
-        driver = sqlite3 if self.engine is None else self.engine.dialect.loaded_dbapi
-        return SQLAlchemyError, sqlite3.Error, driver.Error
 
     @contextmanager
     def _connection(self, *, read_only: bool) -> Iterator[Connection]:

@@ -32,6 +32,8 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+from sqlalchemy.exc import IntegrityError
+
 from ..accounting import Cost, Event, JsonValue, event_to_json
 from ..accounting.guarantee import Budget
 from ..accounting.neighbours import Neighbours, check_neighbours
@@ -119,8 +121,8 @@ class SqlLedger:
         check_neighbours(neighbours)
         try:
             self._open_account(account, budget, neighbours, data)
-        except TransactionFailed as error:
-            if not error.is_conflict:
+        except LedgerError as error:
+            if not isinstance(error.__cause__, IntegrityError):
                 raise
             # PostgreSQL: an account that does not exist cannot be locked, and another process has just opened it.
             self._open_account(account, budget, neighbours, data)

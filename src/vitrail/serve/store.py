@@ -15,9 +15,11 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from ..accounting import JsonValue
-from ..ledger.database import Database, TransactionFailed
+from ..errors import LedgerError
+from ..ledger.database import Database
 from .tables import JOBS, PANES
 
 State: TypeAlias = Literal["waiting", "queued", "running", "done", "failed", "refused", "declined"]
@@ -158,8 +160,8 @@ class Store:
                         insert(JOBS).values(**{field.name: getattr(job, field.name) for field in fields(Job)})
                     )
                 return known or job
-        except TransactionFailed as error:
-            if not error.is_conflict:
+        except LedgerError as error:
+            if not isinstance(error.__cause__, IntegrityError):
                 raise
         known = self.job(job.id)  # somebody else wrote the same job at the same time
         assert known is not None
