@@ -69,8 +69,8 @@ def speed(bench: Bench) -> Part:
 def charges(bench: Bench) -> Part:
     headline, rows = serve_load.charges(bench.fresh(), seconds=2.0 if bench.quick else 10.0)
     how = (
-        "32 threads of one process, each with an account of its own; the ledger alone, without HTTP. The server waits for the "
-        "disk (fsync)"
+        "32 threads of one process, each with an account of its own; the ledger alone, without HTTP. PostgreSQL waits for "
+        "the disk (fsync)"
     )
     return Part(headline, rows, how)
 
@@ -85,7 +85,7 @@ def memory(bench: Bench) -> Part:
 
 
 def timing(bench: Bench) -> Part:
-    questions = 4 if bench.quick else 40
+    questions = 4 if bench.quick else 100
     rows: list[Row] = []
     for slot in (0.0, 1.0):
         rows += serve_timing.measure(bench.fresh() / "house", slot, questions)
