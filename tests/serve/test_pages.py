@@ -119,6 +119,20 @@ def test_a_session_begins_with_a_good_token_and_ends_with_signing_out(house: Pag
     assert not stale.cookies
 
 
+def test_a_session_of_a_restricted_token_makes_no_other(house: PageHouse) -> None:
+    for options in ({"datasets": ["staff"]}, {"may_buy": False}):
+        line, secret = house.gate.tokens.issue("owner", **options)
+        restricted = Visitor(house)
+        assert restricted.post("/signin", token=secret).status == 303
+        restricted.csrf = restricted.get("/approvals").csrf
+        n_tokens = len(house.gate.tokens.lines())
+        form = {"person": "owner", "days": "5", "may_buy": "yes", "label": ""}
+        assert restricted.post("/tokens", **form).status == 403
+        assert restricted.post(f"/tokens/{line.id}/revoke").status == 403
+        assert len(house.gate.tokens.lines()) == n_tokens
+        house.gate.tokens.revoke(line.id)
+
+
 def test_an_old_cookie_does_not_shut_the_way_in(house: PageHouse) -> None:
     old = Visitor(house, {"vitrail_session": "gone"})
     assert old.get("/").headers["Location"] == "/signin"
