@@ -21,6 +21,7 @@ from typer.main import get_command
 import command_line
 import serve_setup
 from vitrail.cli.serve import app
+from vitrail.errors import InvalidInput
 from vitrail.serve.house import read_house
 from vitrail.serve.operation import new_house
 from vitrail.serve.operation.running import NEEDED, address_of, existing_ledger, opened_tokens
@@ -52,7 +53,7 @@ def test_a_house_is_written_from_a_declaration_and_a_model(run, tmp_path):
     assert {name: person.role for name, person in written.people.items()} == {"alice": "analyst", "audrey": "auditor"}
     checked = run("house.toml", "--check")
     assert checked.code == 0, checked.err
-    for said in ("dataset 'staff'", "model 'score'", "analyst 'alice'", "owner 'owner'", "it would be made"):
+    for said in ("dataset 'staff'", "model 'score'", "analyst 'alice'", "owner 'owner'", "made at the first start"):
         assert said in checked.out
     assert not (tmp_path / "ledger.db").exists()  # --check starts and writes nothing
     again = run("init", "staff.toml")
@@ -225,6 +226,13 @@ def process(folder, *words):
             running.wait()
 
 
+def events_of(folder):
+    """What the log of a process tells; all it says on standard error is the log's."""
+    lines = (folder / "log.jsonl").read_text().splitlines()
+    assert all(line.startswith("{") for line in lines), lines
+    return [json.loads(line)["event"] for line in lines]
+
+
 def ended_by(running, number):
     running.send_signal(number)
     return running.wait(60)
@@ -248,8 +256,7 @@ def test_a_question_that_a_signal_cut_is_continued_and_charged_once(tmp_path):
         assert (status, job["state"]) == (200, "done")
         assert ended_by(running, signal.SIGINT) == 0
         assert "has ended" in (tmp_path / "printed.txt").read_text()
-    events = [json.loads(line)["event"] for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    assert events == ["started", "ended"]
+    assert events_of(tmp_path) == ["started", "ending", "ended"]
     with closing(existing_ledger(read_house(house))) as ledger:
         assert ledger.verify().ok
         assert ledger.statement("staff").n_questions == 1
@@ -268,13 +275,13 @@ def test_the_demo_answers(tmp_path):
         assert status in (200, 202)
         status, job = ask(f"{address}/v1/jobs/{job['id']}?wait=30", tokens["alice"])
         assert (status, job["state"]) == (200, "done")
-        _, quote = ask(
-            f"{address}/v1/datasets/census/explanations",
-            tokens["alice"],
-            {"explainer": "shapley", "model": "income", "points": [POINT], "epsilon": 0.6},
+        reasons = {"explainer": "shapley", "model": "income", "points": [POINT]}
+        dear, refused = (
+            ask(f"{address}/v1/datasets/census/explanations", tokens["alice"], {**reasons, "epsilon": epsilon})
+            for epsilon in (0.35, 0.6)
         )
-        refused = ask(f"{address}/v1/jobs/{quote['id']}?wait=30", tokens["alice"])[1]
-        assert refused["state"] == "refused"  # above her cap
+        assert (dear[0], dear[1]["state"]) == (202, "waiting")  # for the owner
+        assert (refused[0], refused[1]["status"]) == (402, 402)  # above her cap
         assert ask(f"{address}/v1/jobs", tokens["rita"])[0] == 403
         spent = ask(f"{address}/v1/datasets/census/budget", tokens["owner"])[1]["spent_epsilon"]
         assert spent == pytest.approx(0.3, rel=0.01)
@@ -324,3 +331,100 @@ def test_where_people_go(house, host, address, shown):
     from dataclasses import replace
 
     assert address_of(replace(read_house(house), host=host, address=address)) == shown
+
+
+# --- what a walk through it stumbled over --------------------------------------------------------------------------------
+
+
+def test_the_demo_does_not_serve_a_real_house_with_tokens_for_everybody(run, tmp_path):
+    serve_setup.write_house(tmp_path)
+    ran = run("--demo", "--folder", str(tmp_path), "--no-open")
+    assert ran.code == 2
+    assert "holds a house that is not the demo" in ran.err
+    assert "vt_" not in ran.out + ran.err
+    folder = tmp_path / "demo"
+    house, before = new_house.make_demo(folder)
+    assert (new_house.make_demo(folder), before) == ((house, True), False)
+    with (folder / "census.parquet").open("ab") as file:
+        file.write(b"\0")
+    with pytest.raises(InvalidInput, match="not the demo"):
+        new_house.make_demo(folder)
+
+
+def test_the_first_token_is_not_spent_on_a_start_that_fails(tmp_path):
+    house = serve_setup.write_house(tmp_path)
+    (tmp_path / "staff.csv").rename(tmp_path / "elsewhere.csv")
+    with pytest.raises(AssertionError), process(tmp_path, "house.toml"):
+        pass
+    assert "vt_" not in (tmp_path / "printed.txt").read_text()
+    (tmp_path / "elsewhere.csv").rename(tmp_path / "staff.csv")
+    with process(tmp_path, house.name):
+        assert "shown this once: vt_" in (tmp_path / "printed.txt").read_text()
+
+
+def test_a_command_that_is_misspelt_is_not_a_house(run):
+    ran = run("tokn", "house.toml", "alice")
+    assert ran.code == 2
+    assert "Did you mean 'token'?" in ran.err
+
+
+WRONG_HOUSES = {
+    'address = "vitrail.example"': "write how people reach the service",
+    'address = "https://vitrail.example/below"': "write how people reach the service",
+    'trusted_proxies = ["localhost"]': "write addresses or networks",
+    'access_log = "nowhere/access.jsonl"': "there is no such folder",
+}
+
+
+@pytest.mark.parametrize(("line", "said"), WRONG_HOUSES.items())
+def test_check_finds_what_would_stop_or_mislead_a_start(run, tmp_path, line, said):
+    house = serve_setup.write_house(tmp_path, more=line)
+    ran = run(str(house), "--check")
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_check_says_where_the_ledger_holds_something_else(run, tmp_path):
+    house = serve_setup.write_house(tmp_path)
+    house.write_text(house.read_text() + "[people.alice.caps]\nstaff = 0.5\n")
+    with serve_setup.serving(house) as service:
+        service.cap(serve_setup.person("owner"), "alice", "staff", 0.8)
+    ran = run(str(house), "--check")
+    assert "'alice' on 'staff' is 0.5 in the house and 0.8 in the ledger" in ran.out
+    assert "1 of these lines asks for care" in ran.out
+    declared = tmp_path / "staff.toml"
+    declared.write_text(declared.read_text().replace("epsilon = 20.0", "epsilon = 30.0"))
+    ran = run(str(house), "--check")
+    assert ran.code == 2
+    assert "a budget never changes once it is set" in ran.err
+
+
+def test_what_is_wrong_with_a_model_names_the_line_and_the_key(run, tmp_path):
+    house = serve_setup.write_house(tmp_path)
+    house.write_text(house.read_text().replace('inputs = "features"', 'inputs = "values"'))
+    ran = run(str(house), "--check")
+    assert ran.code == 2
+    assert "[models.score], score.onnx: " in ran.err
+    assert "--inputs" not in ran.err
+
+
+def test_a_second_signal_waits_for_no_question(tmp_path):
+    """The lane of a slot of a minute; a first signal alone would wait for its end."""
+    serve_setup.write_house(tmp_path, slot=60.0, more="drain_seconds = 3000")
+    with process(tmp_path, "house.toml") as (running, address):
+        secret = re.search(r"shown this once: (vt_\S+)", (tmp_path / "printed.txt").read_text())[1]
+        with ThreadPoolExecutor(1) as elsewhere:
+            waiting = elsewhere.submit(
+                ask, f"{address}/v1/datasets/staff/explanations", secret, {"explainer": "marginals", "epsilon": 0.5}
+            )
+            while not (jobs := ask(f"{address}/v1/jobs", secret)[1]) or jobs[0]["state"] != "running":
+                time.sleep(0.02)
+            running.send_signal(signal.SIGINT)
+            while '"ending"' not in (tmp_path / "log.jsonl").read_text():
+                time.sleep(0.02)
+            assert ended_by(running, signal.SIGINT) == 0
+            assert waiting.exception(60) is not None or waiting.result()[1].get("state") != "done"
+    assert [json.loads(line)["event"] for line in (tmp_path / "log.jsonl").read_text().splitlines()][1:3] == [
+        "ending",
+        "cutting",
+    ]

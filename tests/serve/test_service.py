@@ -452,7 +452,7 @@ def test_an_approval_is_not_for_another_model(tmp_path: Path) -> None:
     path, alice, owner = write_house(tmp_path, approve_above=0.3), person("alice"), person("owner")
     with serving(path, started=False) as service:
         service.start()
-        service._lanes["staff"].stop(5)
+        service._lanes["staff"].stop()
         job = service.submit(alice, "staff", SHAPLEY)
         service.approve(owner, job.id)
     other_model(tmp_path, path)
@@ -466,7 +466,7 @@ def test_an_approval_is_not_for_another_model(tmp_path: Path) -> None:
 def test_whoever_has_left_the_house_spends_nothing_more(tmp_path: Path) -> None:
     path, alice = write_house(tmp_path), person("alice")
     with serving(path) as service:
-        service._lanes["staff"].stop(5)
+        service._lanes["staff"].stop()
         job = service.submit(alice, "staff", SHAPLEY)
     path.write_text(path.read_text().replace('[people.alice]\nrole = "analyst"\n', ""))
     with serving(path) as service:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from .._checks import did_you_mean
 from ..errors import InvalidInput
 from .inputs import existing
 from .printing import check_writable, print_lines, print_note
@@ -32,6 +33,10 @@ class _Serve(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The words, with `start` before those that name no command."""
         if args and args[0] not in (*self.commands, "-h", "--help"):
+            word = args[0]
+            if not word.startswith("-") and "." not in word and not Path(word).exists():
+                hint = did_you_mean(word, list(self.commands)) or f" Commands are {', '.join(self.commands)}."
+                raise InvalidInput(f"{word!r} is neither a command nor a house.{hint}")
             args = ["start", *args]
         return super().parse_args(ctx, args)
 
@@ -68,7 +73,10 @@ def start(
     assert house is not None
     read = _read(house, host, port)
     if check:
-        print_lines(*checked(read), "Nothing was started, and nothing is wrong with it.")
+        lines = checked(read)
+        n_cares = sum(line.startswith("Care: ") for line in lines)
+        found = "nothing is wrong with it" if not n_cares else f"{n_cares} of these lines ask{'s' * (n_cares == 1)} for care"
+        print_lines(*lines, f"Nothing was started, and {found}.")
         return
     from ..serve.operation.logs import Log
 
@@ -87,7 +95,7 @@ def start(
             )
         if demo and browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        print_lines("Ctrl-C ends it.")
+        print_lines("Ctrl-C ends it, when questions at work are finished; a second Ctrl-C does not wait for them.")
 
     serve(read, log, begin=begin)
     print_lines("The service has ended. What was not finished is continued at the next start.")
@@ -180,7 +188,7 @@ def init(
     called = name or declarations[0].stem
     NewHouse(called, declarations, models, people).write(file)
     print_lines(
-        f"{file} was written{f'; {len(models)} approved by hash' if models else ''}.",
+        f"{file} was written{f'; models approved by hash: {len(models)}' if models else ''}.",
         f"Next: vitrail serve {file} --check, then vitrail serve {file}",
     )
 

@@ -7,16 +7,20 @@ approved by its hash: who changes the file changes no model of the service, but 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
+from urllib.parse import urlsplit
 
 from .. import _checks
 from ..desk.declaration import Declaration, read_declaration
-from ..errors import InvalidInput, SchemaError
+from ..errors import InvalidInput, ModelError, SchemaError
 from ..model import Model
+from ..schema import Schema
 from .principal import OWNER, ROLES, Role
 
 FORMAT = 1
@@ -54,7 +58,24 @@ class HouseModel:
     def open(self) -> Model:
         """The model, if the file is still the one that was approved."""
         content = self.content()
-        return Model(content, output=self.output, range=self.bounds, inputs=self.inputs, name=self.name)
+        with self._named():
+            return Model(content, output=self.output, range=self.bounds, inputs=self.inputs, name=self.name)
+
+    def check(self, model: Model, schema: Schema) -> None:
+        """Refuse a model that does not take the columns of a dataset."""
+        with self._named():
+            model.check(schema)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors of the model, in the words of this file."""
+        try:
+            yield
+        except (InvalidInput, SchemaError, ModelError) as error:
+            said = str(error).replace("--inputs ", "inputs = ").replace("--range LOW HIGH", "range = [LOW, HIGH]")
+            raise InvalidInput(
+                f"[models.{self.name}], {self.file.name}: {said}. Options of a model go under that line"
+            ) from error
 
     def content(self) -> bytes:
         """The file's bytes; an error if they are not those that were approved."""
@@ -158,11 +179,15 @@ def house_of(fields: Mapping[str, Any], path: Path) -> House:
         if name in service
     }
     texts = {name: _text(name, service[name], "[service]") for name in ("host", "address") if name in service}
+    if "address" in texts:
+        _check_address(texts["address"])
     proxies: dict[str, tuple[str, ...]] = (
         {"trusted_proxies": _texts("trusted_proxies", service["trusted_proxies"], "[service]")}
         if "trusted_proxies" in service
         else {}
     )
+    for proxy in proxies.get("trusted_proxies", ()):
+        _check_network(proxy)
     return House(
         name=_text("name", service.get("name", path.stem), "[service]"),
         folder=folder,
@@ -177,6 +202,23 @@ def house_of(fields: Mapping[str, Any], path: Path) -> House:
         **whole,  # type: ignore[arg-type]
         **proxies,  # type: ignore[arg-type]
     )
+
+
+def _check_address(address: str) -> None:
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query or parts.username:
+        raise InvalidInput(
+            f'address of [service] is {address!r}; write how people reach the service, such as "https://vitrail.example"'
+        )
+
+
+def _check_network(text: str) -> None:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError as error:
+        raise InvalidInput(
+            f'trusted_proxies of [service] has {text!r}; write addresses or networks, such as "127.0.0.1" or "10.0.0.0/8"'
+        ) from error
 
 
 def _dataset(name: str, facts: object, path: Path) -> HouseDataset:

@@ -169,12 +169,10 @@ class Lane:
         progress = self._known.get(job_id)
         return ("", 0.0) if progress is None else progress.seen()
 
-    def stop(self, seconds: float) -> bool:
-        """Take up nothing more, and wait for what is at work; whether it ended in time. What did not is continued later."""
+    def stop(self) -> None:
+        """Take up nothing more. What is at work goes on while it is ``alive``; if it is cut, it is continued later."""
         self._ending.set()
         self._queue.put(None)
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
 
     def _work(self) -> None:
         while not self._ending.is_set():
@@ -197,6 +195,8 @@ class Lane:
 
     def _take_up_again(self, job_id: str) -> None:
         """A job may be open still: its end could not be written down, or it was asked again when it was hardly over."""
+        if self._ending.is_set():
+            return  # the ledger may be closed; the next start looks
         try:
             job = self._store.job(job_id)
         except LedgerError:

@@ -7,11 +7,12 @@ none. Rows are behind ``PrivateData``, as everywhere; what this file hands out w
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..accounting import Cost, JsonValue, epsilon_of
+from ..accounting import Cost, JsonValue, epsilon_of, rounded_down, rounded_up
 from ..accounting.guarantee import Budget, question_mu
 from ..errors import InvalidInput
 from ..explain.recipe import Conversation
@@ -63,12 +64,12 @@ class Service(PaneShelf, Accounts):
         self._quotes = Turns(QUOTES_AT_ONCE)
         PaneShelf.__init__(self)
         Accounts.__init__(self)
-        self.stopping = False
+        self.stopping, self.hurried, self._stopped = False, False, False
 
     # --- from start to end -------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Open models and rows, set caps that are not set yet, and go on with what was not finished. Once."""
+    def open(self) -> None:
+        """Open models and rows, and set caps that are not set yet. Once."""
         if self._lanes:
             return
         for name, declared in self.house.models.items():
@@ -80,7 +81,13 @@ class Service(PaneShelf, Accounts):
             self._lanes[name] = next(known, None) or self._lane(account)
         for model_name, model in self.models.items():
             for name in self._datasets_of_model(model_name):
-                model.check(self._data[name].feature_schema)
+                self.house.models[model_name].check(model, self._data[name].feature_schema)
+
+    def start(self) -> None:
+        """Begin to answer, and go on with what was not finished. Once."""
+        self.open()
+        if any(lane.alive for lane in self._lanes.values()):
+            return
         for lane in set(self._lanes.values()):
             lane.start()
         for job in self.store.open_jobs():
@@ -111,9 +118,12 @@ class Service(PaneShelf, Accounts):
     def stop(self) -> None:
         """Finish what is at work, as far as it goes in ``drain_seconds``; the rest is continued at the next start."""
         self.stopping = True
-        lanes = set(self._lanes.values())
-        for lane in lanes:
-            lane.stop(self.house.drain_seconds / len(lanes))
+        until = time.monotonic() + (0.0 if self._stopped else self.house.drain_seconds)
+        self._stopped = True
+        for lane in set(self._lanes.values()):
+            lane.stop()
+        while any(lane.alive for lane in self._lanes.values()) and time.monotonic() < until and not self.hurried:
+            time.sleep(0.02)
 
     @property
     def ready(self) -> bool:
@@ -269,7 +279,10 @@ class Service(PaneShelf, Accounts):
             state="waiting" if waits else "queued", epsilon=epsilon, phase="", share=0.0, attempts=0, place=next_place(),
             created=now_utc(), approved_by=None,
         )  # fmt: skip
-        if self.store.count_open(principal.name) >= MOST_OPEN and self.store.job(name) is None:
+        known = self.store.job(name)
+        if fresh.state == "waiting" and (known is None or known.state in ("failed", "refused", "declined")):
+            self._check_fits(principal, dataset, epsilon)
+        if self.store.count_open(principal.name) >= MOST_OPEN and known is None:
             raise Problem("too-many-requests", f"{MOST_OPEN} of your questions are open; wait for answers", retry_after=30)
         job = self.store.add(fresh)
         if job.state == "declined" and job.attempts == UNTOLD:  # who asks again hears it once, and may then ask anew
@@ -284,6 +297,16 @@ class Service(PaneShelf, Accounts):
         if job.state in OPEN:
             self._lanes[dataset].put(name)
         return self._shown(job)
+
+    def _check_fits(self, principal: Principal, dataset: str, epsilon: float) -> None:
+        """Do not bother the owner with what account or cap cannot pay for."""
+        left = float(str(self._line(self._seen(principal, dataset), principal.name)["remaining_epsilon"]))
+        if epsilon > left:
+            why = (
+                f"the question costs epsilon {rounded_up(epsilon)}, and one of up to {rounded_down(left)} fits for you; the "
+                "owner was not asked, and nothing was charged"
+            )
+            raise Problem("budget-exceeded", why, requested_epsilon=epsilon, remaining_epsilon=left)
 
     def _answer(self, job: Job) -> tuple[str, bytes, str | None]:
         """Do the work of a job, in its lane."""

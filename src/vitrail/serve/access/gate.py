@@ -153,15 +153,16 @@ class Gate:
         return principal
 
     def _guarded(self, remote: str | None, work: Callable[[], Result]) -> Result:
-        """Do not even look at credentials from an address that has failed too often."""
-        network = None if remote is None else network_of(remote)
-        if network is not None:
-            _refuse_after(self._failures.wait(network), "too many wrong tokens came from this address")
+        """Count what fails, by network.
+
+        A good credential is let in wherever it comes from: many people share an address, and a forgotten program with an old
+        token must not lock them out. Secrets of 256 bits are not guessed anyway.
+        """
         try:
             return work()
         except Problem as problem:
-            if network is not None and problem.code == "not-signed-in":
-                self._failures.allow(network)
+            if remote is not None and problem.code == "not-signed-in":
+                _refuse_after(self._failures.allow(network_of(remote)), "too many wrong tokens came from this address")
             raise
 
 

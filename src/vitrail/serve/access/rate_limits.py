@@ -69,11 +69,6 @@ class RateLimit:
                 self._buckets.popitem(last=False)
             return wait
 
-    def wait(self, name: str) -> float:
-        """What ``allow`` would say; nothing is taken."""
-        with self._lock:
-            return self._wait(self._held(name, self._clock()))
-
     def _held(self, name: str, now: float) -> float:
         held, when = self._buckets.get(name, (self._size, now))
         return min(self._size, held + (now - when) * self._per_second)
@@ -84,12 +79,12 @@ class RateLimit:
 
 
 def failed_sign_ins(clock: Callable[[], float] = time.monotonic) -> RateLimit:
-    """The limit for addresses that show wrong credentials: ask ``wait`` before looking, ``allow`` after a failure.
+    """The limit for addresses that show wrong credentials: ask ``allow`` after a failure.
 
     Examples
     --------
     >>> limit = failed_sign_ins(clock=lambda: 0.0)
-    >>> [limit.allow("192.0.2.1") for _ in range(FAILURES_PER_MINUTE)][-1], limit.wait("192.0.2.1")
+    >>> [limit.allow("192.0.2.1") for _ in range(FAILURES_PER_MINUTE)][-1], limit.allow("192.0.2.1")
     (0.0, 6.0)
     """
     return RateLimit(FAILURES_PER_MINUTE, clock=clock)

@@ -75,6 +75,13 @@ class Log:
             if self._descriptor is not None:
                 os.write(self._descriptor, f"{line}\n".encode())
 
+    def at_once(self, event: str) -> None:
+        """Add a line without waiting for anybody: from a signal's handler, which may have interrupted another line."""
+        now, descriptor = datetime.now(UTC).isoformat(timespec="seconds"), self._descriptor
+        if descriptor is not None:
+            with suppress(OSError):
+                os.write(descriptor, f"{json.dumps({'time': now, 'level': 'info', 'event': event})}\n".encode())
+
     def failed(self, event: str, error: BaseException, **fields: Plain) -> None:
         """Add a line about an error: its sentence if it is ours, else its kind alone."""
         ours = {"sentence": str(error)} if isinstance(error, VitrailError) else {}

@@ -20,7 +20,7 @@ DEMO = Path(__file__).parents[1] / "demo"
 """Rows, declaration and model of the demo, with their licence."""
 DEMO_FILES = ("census.parquet", "census.toml", "income.onnx", "README.md")
 DEMO_PEOPLE = {"alice": "analyst", "rita": "reader", "audrey": "auditor"}
-DEMO_CAP = 0.5
+DEMO_CAP, DEMO_APPROVE_ABOVE = 0.5, 0.3
 HOUSE = "house.toml"
 HEAD = """\
 # A service of Vitrail: what is served, which models are approved, and who may ask. `vitrail serve {file} --check` reads it.
@@ -46,6 +46,8 @@ class NewHouse:
         What people may learn at most, as epsilon, by dataset.
     outputs : mapping of str to str
         Which output of a model is explained, by the model's name; its own choice if not given.
+    approve_above : float, optional
+        Dearer questions wait for the owner.
     port : int
         Where it listens.
     """
@@ -56,6 +58,7 @@ class NewHouse:
     people: Mapping[str, str] = field(default_factory=dict)
     caps: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
+    approve_above: float | None = None
     port: int = DEFAULT_PORT
 
     def text(self, file: Path) -> str:
@@ -80,7 +83,8 @@ class NewHouse:
             yield ""
             yield f"[datasets.{_key(declared.name)}]"
             yield f"declaration = {_quoted(_relative(path, folder))}"
-            yield "# approve_above = 0.5          # epsilon; dearer questions wait for the owner"
+            above = "# approve_above = 0.5" if self.approve_above is None else f"approve_above = {self.approve_above!r}"
+            yield f"{above:30} # epsilon; dearer questions wait for the owner"
         for path in self.models:
             yield ""
             yield f"[models.{_key(path.stem)}]"
@@ -88,10 +92,13 @@ class NewHouse:
             yield f"sha256 = {_quoted(sha256_of(path))}  # the approval: another file is refused"
             output = self.outputs.get(path.stem)
             yield (
-                '# output = ">50K"              # which output is explained'
+                '# output = "yes"               # which output is explained, by its class or its number'
                 if output is None
                 else f"output = {_quoted(output)}"
             )
+            yield '# inputs = "values"             # or features: what the model takes, where it does not say so itself'
+            yield "# range = [0, 1]                # of its output, where that is not plain"
+            yield "# download = true              # let analysts have the file"
             yield "# datasets = [...]             # all, if not given"
         if not self.people:
             yield ""
@@ -134,6 +141,8 @@ def make_demo(folder: Path) -> tuple[Path, bool]:
     """
     house = folder / HOUSE
     if house.exists():
+        if not _is_demo(folder):
+            raise InvalidInput(f"{str(folder)!r} holds a house that is not the demo; start it with `vitrail serve {house}`")
         return house, True
     if folder.exists() and any(folder.iterdir()):
         raise InvalidInput(f"{str(folder)!r} is not empty, and holds no demo; name another folder with --folder")
@@ -147,9 +156,19 @@ def make_demo(folder: Path) -> tuple[Path, bool]:
         DEMO_PEOPLE,
         {"alice": {"census": DEMO_CAP}},
         {"income": ">50K"},
+        DEMO_APPROVE_ABOVE,
     )
     demo.write(house)
     return house, False
+
+
+def _is_demo(folder: Path) -> bool:
+    """Whether all that is served there is what the demo serves: its tokens are printed for everybody to see."""
+    for name in DEMO_FILES[:3]:
+        if not (folder / name).is_file() or (folder / name).read_bytes() != (DEMO / name).read_bytes():
+            return False
+    served = read_house(folder / HOUSE)
+    return set(served.datasets) == {"census"} and served.ledger == str(read_declaration(folder / "census.toml").ledger)
 
 
 def sha256_of(path: Path) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import math
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,9 @@ from .migrate import check_known, revision, upgrade
 
 if TYPE_CHECKING:
     from types import FrameType
+
+    from ...vault import PrivateData
+    from ..service import Service
 
 EXTRA = "pip install 'vitrail[serve]'"
 _M_ARENA_MAX = -8  # of glibc's malloc.h
@@ -64,14 +69,16 @@ def checked(house: House) -> list[str]:
     for name, declared in house.models.items():
         model, about = declared.open(), declared.datasets or tuple(house.datasets)
         for dataset in about:
-            model.check(opened[dataset].feature_schema)
+            declared.check(model, opened[dataset].feature_schema)
         lines.append(f"model {name!r}: SHA-256 {declared.sha256[:16]}..., for {', '.join(map(repr, about))}")
     for name, person in {OWNER: house.person(OWNER), **house.people}.items():
         assert person is not None
         caps = ", ".join(f"{dataset} up to epsilon {rounded_up(epsilon)}" for dataset, epsilon in person.caps.items())
         known = "all datasets" if person.datasets is None else ", ".join(map(repr, person.datasets))
         lines.append(f"{person.role} {name!r}: {known}{f'; caps: {caps}' if caps else ''}")
-    return [*lines, *(_plain_http(house)), _ledger_line(house)]
+    if not house.access_log.parent.is_dir():
+        raise InvalidInput(f"access_log of [service] is {house.access_log}, and there is no such folder; make it first")
+    return [*lines, *_plain_http(house), *_ledger_lines(house, opened)]
 
 
 def _plain_http(house: House) -> list[str]:
@@ -84,18 +91,40 @@ def _plain_http(house: House) -> list[str]:
     ]
 
 
-def _ledger_line(house: House) -> str:
+def _ledger_lines(house: House, opened: Mapping[str, PrivateData]) -> list[str]:
+    """What the ledger of a house says, where there is one: budgets and caps are its own by now."""
     try:
         ledger = existing_ledger(house)
     except LedgerError as error:
         if not any(said in str(error) for said in ("holds no ledger", "There is no ledger at")):
             raise  # a ledger that cannot be reached, or is damaged, would stop a start
-        return f"ledger: none there yet, it would be made ({error})"
+        return ["ledger: none there yet; it is made at the first start"]
     with closing(ledger):
         check_known(ledger.database)
         step = revision(ledger.database)
         stands = "has served nobody yet" if step is None else f"tables at step {step}"
-        return f"ledger {ledger.database.where}: {stands}"
+        care = [line for name in opened for line in _other_caps(house, name, ledger, opened[name].budget.account)]
+        return [f"ledger {ledger.database.where}: {stands}", *care]
+
+
+def _other_caps(house: House, name: str, ledger: SqlLedger, account: str) -> Iterator[str]:
+    """Caps that the house states and the ledger has otherwise; a budget that differs would stop the start."""
+    if account not in ledger.accounts():
+        return
+    declared, statement = house.datasets[name].declaration, ledger.statement(account)
+    if statement.budget != declared.budget:
+        raise InvalidInput(
+            f"the budget of {name!r} is {declared.budget} in its declaration and {statement.budget} in the ledger: a budget "
+            "never changes once it is set. Write the ledger's there, or, if these are other rows, another account"
+        )
+    held = {line.analyst: line.cap.epsilon for line in statement.analysts if line.cap is not None}
+    for person in house.people.values():
+        stated, holds = person.caps.get(name), held.get(person.name)
+        if stated is not None and holds is not None and not math.isclose(stated, holds):
+            yield (
+                f"Care: the cap of {person.name!r} on {name!r} is {stated:g} in the house and {holds:g} in the ledger, and "
+                "that counts; the owner changes it on the page"
+            )
 
 
 def existing_ledger(house: House) -> SqlLedger:
@@ -135,7 +164,7 @@ def serve(house: House, log: Log, *, begin: Callable[[Tokens], None]) -> None:
     log : Log
         Made before any row was opened.
     begin : callable
-        Is called once with the tokens, when the port is ours and before rows are opened: for what is printed.
+        Is called once with the tokens, when the port is ours and rows and models are open: for what is printed.
     """
     from ..service import Service
     from ..web.app import create_app
@@ -148,22 +177,28 @@ def serve(house: House, log: Log, *, begin: Callable[[Tokens], None]) -> None:
         service = Service(
             house, ledger=ledger, report=lambda where, kind: log.write("failed", level="error", where=where, kind=kind)
         )
+        service.open()
         begin(Tokens(ledger.database, house))  # before the lanes: while they have rows in hand nothing can be printed
         service.start()
         try:
-            server = _server(create_app(service), house)
+            server = _server(create_app(service), house, partial(_told_to_end, service, log))
             log.write("started", name=house.name, address=address_of(house), steps=" ".join(taken))
             server.run(sockets=[listening])
         finally:
-            if not service.stopping:  # the application drained it, unless it never came that far
-                service.stop()
+            service.stop()  # again, if the application did: who hurries does not wait
             log.write("ended", name=house.name)
 
 
-def _server(app: Any, house: House) -> Any:
+def _told_to_end(service: Service, log: Log, again: bool) -> None:
+    """A signal came: who listens is let go at once, and a second signal waits for no question."""
+    service.stopping, service.hurried = True, again
+    log.at_once("cutting" if again else "ending")
+
+
+def _server(app: Any, house: House, told_to_end: Callable[[bool], None]) -> Any:
     import uvicorn
 
-    return uvicorn.Server(
+    server = uvicorn.Server(
         uvicorn.Config(
             app,
             log_config=None,
@@ -174,6 +209,15 @@ def _server(app: Any, house: House) -> Any:
             timeout_graceful_shutdown=max(1, round(house.drain_seconds)),
         )
     )
+    obey = server.handle_exit
+
+    def handle_exit(number: int, frame: FrameType | None) -> None:
+        """The first signal drains, the second cuts."""
+        told_to_end(server.should_exit)
+        obey(number, frame)
+
+    server.handle_exit = handle_exit
+    return server
 
 
 @contextmanager

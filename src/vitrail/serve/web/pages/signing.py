@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from starlette.responses import Response
 
 from ...problems import Problem
@@ -33,16 +35,28 @@ def sign_in(visit: Visit) -> Response:
     except Problem as problem:
         wrong = f"{problem.detail[:1].upper()}{problem.detail[1:]}."
         return visit.page("signin.html", status=problem.status, title="Sign in", wrong=wrong, next=after)
+    if elsewhere := _address_elsewhere(visit):
+        wrong = f"This service is at {elsewhere}, and a session is good there alone; sign in at that address."
+        return visit.page("signin.html", status=403, title="Sign in", wrong=wrong, next=after)
     response = visit.go(after)
-    response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=visit.site.secure, path="/")
+    response.set_cookie(COOKIE, cookie, httponly=True, samesite="lax", secure=visit.site.secure, path="/")
     return response
+
+
+def _address_elsewhere(visit: Visit) -> str:
+    """The address to sign in at, where the browser would not send a session's cookie to the one that it is at."""
+    address, url = visit.service.house.address or "", visit.request.url
+    here = (
+        url.scheme == "https" or url.netloc == urlsplit(address).netloc or url.hostname in ("127.0.0.1", "localhost", "::1")
+    )
+    return "" if here or not visit.site.secure else address
 
 
 def sign_out(visit: Visit) -> Response:
     """End the session."""
     visit.site.gate.sign_out(visit.request.cookies.get(COOKIE, ""))
     response = visit.go("/signin")
-    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=visit.site.secure)
+    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax", secure=visit.site.secure)
     return response
 
 

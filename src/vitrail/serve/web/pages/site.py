@@ -183,11 +183,16 @@ class Site:
                 response.headers["Retry-After"] = str(wait)
             return response
         if request.method == "POST":
-            ended = Problem("not-signed-in", "your session has ended; sign in again. Nothing was bought")
-            response = visit.refused(ended)
+            told = {
+                "detail": "your session has ended; sign in again. Nothing was bought or changed",
+                "status": problem.status,
+            }
+            response = visit.page("error.html", status=problem.status, title="Your session has ended", problem=told)
         else:
-            response = visit.go(f"/signin?next={quote(request.url.path)}")
-        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=self.secure)
+            query = f"?{request.url.query}" if request.url.query else ""
+            response = visit.go(f"/signin?next={quote(request.url.path + query, safe='/')}")
+        if COOKIE in request.cookies:  # not where a browser kept it back: the other tabs go on
+            response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax", secure=self.secure)
         return response
 
 
