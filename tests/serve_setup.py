@@ -21,6 +21,7 @@ from vitrail.serve.service import Service
 
 N_ROWS = 400
 POINT: dict[str, Any] = {"age": 30, "hours": 40.0, "sex": "Male"}
+SHAPLEY: dict[str, Any] = {"explainer": "shapley", "model": "score", "points": [POINT], "epsilon": 0.5}
 DECLARATION = """
 format = 1
 [dataset]
@@ -134,6 +135,11 @@ def serving(path: Path, *, started: bool = True) -> Iterator[Service]:
     finally:
         service.stop()
         service.ledger.close()
+
+
+def spent(service: Service, name: str = "staff") -> float:
+    """What the account of a dataset has spent, as epsilon."""
+    return float(str(service.statement(person("owner"), name)["spent_epsilon"]))
 
 
 def finished(service: Service, who: Principal, job_id: str, seconds: float = 60.0) -> Any:

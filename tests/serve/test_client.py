@@ -374,3 +374,8 @@ def test_an_answer_that_came_damaged_is_not_used(place: Place, monkeypatch: pyte
     monkeypatch.setattr(house.transport, "file", lambda *path, **query: fetched(*path, **query) + b" ")
     with pytest.raises(DamagedFile, match="came damaged"):
         house.result(job.id)
+
+
+def test_a_wrong_address_is_told_as_one(place: Place) -> None:
+    with pytest.raises(InvalidInput, match="no service below '/datasets'; leave that out"):
+        place.connect(address=f"{place.address}/datasets")

@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
-import random
 import time
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import vitrail as vt
-from serve_setup import POINT, finished, onnx_model, person, serving, write_house
+from serve_setup import POINT, SHAPLEY, finished, person, serving, spent, write_house
 from vitrail.errors import InvalidInput, LedgerError
 from vitrail.serve import jobs, kinds
-from vitrail.serve.jobs import Progress
 from vitrail.serve.problems import Problem
 from vitrail.serve.service import Service
 from vitrail.serve.turns import Turns
-
-SHAPLEY: dict[str, Any] = {"explainer": "shapley", "model": "score", "points": [POINT], "epsilon": 0.5}
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
     with serving(write_house(tmp_path)) as made:
         yield made
-
-
-def spent(service: Service, name: str = "staff") -> float:
-    return float(str(service.statement(person("owner"), name)["spent_epsilon"]))
 
 
 def test_a_question_is_answered_once_and_again_for_nothing(service: Service) -> None:
@@ -87,27 +73,6 @@ def test_a_cap_refuses_and_a_raised_cap_lets_the_same_job_be_done(service: Servi
     assert finished(service, alice, service.submit(alice, "staff", SHAPLEY).id).state == "refused"
     service.cap(owner, "alice", "staff", 1.0)
     assert finished(service, alice, service.submit(alice, "staff", SHAPLEY).id).state == "done"
-
-
-def test_dear_questions_wait_for_the_owner(tmp_path: Path) -> None:
-    alice, owner = person("alice"), person("owner")
-    with serving(write_house(tmp_path, approve_above=0.3)) as service:
-        quoted = service.quote(alice, "staff", SHAPLEY)
-        assert quoted["needs_approval"] is True
-        job = service.submit(alice, "staff", SHAPLEY)
-        assert job.state == "waiting"
-        assert spent(service) == 0
-        assert [one.id for one in service.approvals(owner)] == [job.id]
-        service.decline(owner, job.id, "too dear")
-        assert "too dear" in str(service.job(alice, job.id).problem)
-        assert service.submit(alice, "staff", SHAPLEY).state == "declined"  # told once
-        assert service.submit(alice, "staff", SHAPLEY).state == "waiting"
-        service.approve(owner, job.id)
-        assert finished(service, alice, job.id).state == "done"
-        with pytest.raises(Problem, match="waits for nobody"):
-            service.approve(owner, job.id)
-        cheap = service.submit(alice, "staff", {**SHAPLEY, "epsilon": 0.1})
-        assert finished(service, alice, cheap.id).state == "done"
 
 
 def test_whom_a_declaration_gives_nothing_may_not_ask(tmp_path: Path) -> None:
@@ -238,107 +203,6 @@ def test_a_model_that_is_not_the_approved_file_does_not_start(tmp_path: Path) ->
         pass
 
 
-def test_the_bill_does_not_grow_for_analysts_while_a_question_is_at_work(tmp_path: Path) -> None:
-    """Two questions: the second is charged when the first was answered, and a bill that grew then would tell when."""
-    alice, owner, asked = person("alice"), person("owner"), {**SHAPLEY, "options": {"clip": "auto"}}
-    with serving(write_house(tmp_path, slot=2.0)) as service:
-        job = service.submit(alice, "staff", asked)
-        seen, known = set(), set()
-        while service.is_at_work(job):
-            told = service.statement(alice, "staff")["n_questions"], len(service.bill(alice, "staff"))
-            owners = service.statement(owner, "staff")["n_questions"]
-            if service.job(alice, job.id).state == "running":  # it was at work when both were asked
-                seen.add(told)
-                known.add(owners)
-        assert seen == {(0, 0)}
-        assert 2 in known
-        assert service.statement(alice, "staff")["n_questions"] == len(service.bill(alice, "staff")) == 2
-
-
-def test_answers_leave_at_the_end_of_a_slot(tmp_path: Path) -> None:
-    progress = Progress(slot_seconds=0.5, began=100.0)
-    assert [progress.ends(now) for now in (100.0, 100.2, 100.5, 100.7)] == [100.5, 100.5, 100.5, 101.0]
-    alice = person("alice")
-    with serving(write_house(tmp_path, slot=0.2)) as service:
-        assert finished(service, alice, service.submit(alice, "staff", SHAPLEY).id).state == "done"
-
-
-@given(taken=st.floats(0, 50), extra=st.floats(0, 0.9))
-def test_a_longer_time_is_told_by_no_more_than_its_share_of_a_slot(taken: float, extra: float) -> None:
-    """The exact share of delays for which the slot differs, by the corners of the interval: at most extra / slot."""
-    slot, steps = 1.0, 2000
-    delays = [(step + 0.5) / steps for step in range(steps)]
-    differ = sum(
-        Progress(slot, 0.0, delay).ends(taken) != Progress(slot, 0.0, delay).ends(taken + extra) for delay in delays
-    )
-    assert differ / steps <= extra / slot + 2 / steps
-
-
-@given(
-    lengths=st.lists(st.floats(0.001, 3), min_size=1, max_size=60),
-    slow=st.integers(0, 59),
-    extra=st.floats(0, 0.5),
-    shares=st.randoms(use_true_random=False),
-)
-def test_phases_tell_together_no_more_than_the_end(
-    lengths: list[float], slow: int, extra: float, shares: random.Random
-) -> None:
-    """Phases are shown by independent delays, so their advantages add up: exactly, from every delay of a fine grid."""
-    slot, steps, n = 0.5, 400, len(lengths)
-    share = sorted(shares.random() for _ in lengths)
-
-    def begins(more: float) -> list[float]:
-        longer = [length + more * (number == slow % n) for number, length in enumerate(lengths)]
-        return [sum(longer[:number]) for number in range(n)]
-
-    def shown(times: list[float], delay: float) -> list[float]:
-        """From which look on each phase is seen, where every delay is this one."""
-        progress = Progress(slot, 0.0, draw=lambda: delay)
-        for number, at in enumerate(times):
-            progress.tell(str(number), share[number], now=at)
-        return [math.ceil(phase[0] / slot) for phase in progress.phases]
-
-    drawn = [(step + 0.5) / steps for step in range(steps)]
-    fast, slowly = (
-        [Counter(look) for look in zip(*(shown(begins(more), one) for one in drawn), strict=True)] for more in (0, extra)
-    )
-    assert len(fast) == len(slowly) <= jobs.MARKS
-    told = sum((one - other).total() / steps for one, other in zip(fast, slowly, strict=True))  # total variation
-    assert told <= extra / slot + 2 * len(fast) / steps
-
-
-def test_every_phase_that_is_shown_has_a_delay_of_its_own() -> None:
-    """One delay for all of them would be told by the first, and the last would then tell everything."""
-    progress = Progress(1.0, 0.0)
-    for number in range(40):
-        progress.tell(str(number), number / 40, now=0.0)
-    assert [label for _, label, _ in progress.phases] == ["0", "10", "20", "30"]
-    assert len({when for when, _, _ in progress.phases}) == jobs.MARKS
-    assert all(0 <= when <= jobs.MARKS for when, _, _ in progress.phases)
-    without = Progress(0.0, 0.0)
-    for number in range(40):
-        without.tell(str(number), number / 40, now=0.0)
-    assert len(without.phases) == 40
-
-
-def test_the_delay_of_a_job_is_drawn_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[float] = []
-
-    class Seen(Progress):
-        def __init__(self, *given: Any, **more: Any) -> None:
-            super().__init__(*given, **more)
-            drawn.append(self.delay)
-
-    monkeypatch.setattr(jobs, "Progress", Seen)
-    alice = person("alice")
-    with serving(write_house(tmp_path, slot=0.05)) as service:
-        for number in range(3):
-            asked = {**SHAPLEY, "points": [{**POINT, "age": 30 + number}]}
-            finished(service, alice, service.submit(alice, "staff", asked).id)
-    assert len(set(drawn)) == 3
-    assert all(0 <= delay <= 0.05 for delay in drawn)
-
-
 def test_words_of_the_ledger_about_the_owners_files_are_not_passed_on() -> None:
     problem = Problem.of(LedgerError("The ledger /srv/private/ledger.db could not complete a transaction (disk I/O error)."))
     assert (problem.status, problem.code) == (503, "ledger")
@@ -352,127 +216,6 @@ def test_the_price_of_a_refused_question_may_be_beyond_any_epsilon(service: Serv
     assert job.state == "refused"
     listed = json.dumps([one.to_json() for one in service.jobs(alice)], allow_nan=False)
     assert '"requested_epsilon": null' in listed
-
-
-# --- approvals -----------------------------------------------------------------------------------------------------------
-
-
-def test_what_the_owner_declined_is_done_by_no_asking_again(tmp_path: Path) -> None:
-    """Approved once, declined when it had ended the process three times: the old approval is gone with that."""
-    alice, owner = person("alice"), person("owner")
-    path = write_house(tmp_path, approve_above=0.3)
-    cheap = {**SHAPLEY, "epsilon": 0.1}
-    with serving(path) as service:
-        dear = service.submit(alice, "staff", SHAPLEY)
-        service.approve(owner, dear.id)
-        assert finished(service, alice, dear.id).state == "done"
-        small = finished(service, alice, service.submit(alice, "staff", cheap).id)
-    with serving(path, started=False) as service:
-        for job in (dear, small):
-            service.store.change(job.id, only_from=["done"], state="running", content=None, attempts=3)
-        service.start()
-        for job, asked in ((dear, SHAPLEY), (small, cheap)):
-            assert finished(service, alice, job.id).state == "waiting"
-            service.decline(owner, job.id)
-            again = [service.submit(alice, "staff", asked).state for _ in range(4)]
-            assert again == ["declined", "waiting", "waiting", "waiting"]
-
-
-def test_a_token_that_reads_only_decides_nothing(tmp_path: Path) -> None:
-    alice, owner = person("alice"), person("owner")
-    reading = replace(owner, may_buy=False)
-    with serving(write_house(tmp_path, approve_above=0.3)) as service:
-        job = service.submit(alice, "staff", SHAPLEY)
-        for act in (
-            lambda: service.approve(reading, job.id),
-            lambda: service.decline(reading, job.id),
-            lambda: service.cap(reading, "alice", "staff", 1.0),
-            lambda: service.publish(reading, "none", published=True),
-        ):
-            with pytest.raises(Problem, match="changes and buys nothing"):
-                act()
-        assert service.job(alice, job.id).state == "waiting"
-
-
-def test_a_restricted_owner_sees_what_is_about_those_datasets(tmp_path: Path) -> None:
-    alice = person("alice")
-    some = replace(person("owner"), datasets=frozenset({"staff"}))
-    with serving(write_house(tmp_path, names=("staff", "other"), approve_above=0.3)) as service:
-        jobs = {name: service.submit(alice, name, SHAPLEY).id for name in ("staff", "other")}
-        assert [job.id for job in service.approvals(some)] == [jobs["staff"]]
-        assert all(set(line["lines"]) == {"staff"} for line in service.people(some))  # type: ignore[arg-type]
-        told: Any = service.verify(some)
-        assert told["ok"] is True
-        assert [line["account"] for line in told["accounts"]] == ["staff"]
-        with pytest.raises(Problem, match="no job"):
-            service.approve(some, jobs["other"])
-
-
-def test_a_dataset_that_was_taken_out_breaks_no_list(tmp_path: Path) -> None:
-    alice, owner = person("alice"), person("owner")
-    path = write_house(tmp_path, names=("staff", "other"), approve_above=0.3)
-    with serving(path) as service:
-        job = service.submit(alice, "other", SHAPLEY)
-    path.write_text(path.read_text().partition("[datasets.other]")[0])
-    with serving(path) as service:
-        assert service.approvals(owner) == []
-        assert service.is_at_work(job) is False
-        with pytest.raises(Problem, match="no dataset 'other'"):
-            service.approve(owner, job.id)
-        assert service.job(owner, job.id).state == "waiting"
-        assert service.decline(owner, job.id).state == "declined"
-
-
-# --- a house that was changed --------------------------------------------------------------------------------------------
-
-
-def other_model(folder: Path, path: Path) -> None:
-    """Another model under the name that the house knows."""
-    before = hashlib.sha256((folder / "score.onnx").read_bytes()).hexdigest()
-    content = onnx_model(threshold=0.7)
-    (folder / "score.onnx").write_bytes(content)
-    path.write_text(path.read_text().replace(before, hashlib.sha256(content).hexdigest()))
-
-
-def test_a_model_that_was_replaced_is_another_question(tmp_path: Path) -> None:
-    path, alice = write_house(tmp_path), person("alice")
-    with serving(path) as service:
-        first = finished(service, alice, service.submit(alice, "staff", SHAPLEY).id)
-        outputs = kinds.read_result(*service.result(alice, first.id)).outputs
-    other_model(tmp_path, path)
-    with serving(path) as service:
-        second = finished(service, alice, service.submit(alice, "staff", SHAPLEY).id)
-        assert second.id != first.id
-        assert kinds.read_result(*service.result(alice, second.id)).outputs != outputs
-        assert service.result(alice, first.id)[1] != service.result(alice, second.id)[1]
-
-
-def test_an_approval_is_not_for_another_model(tmp_path: Path) -> None:
-    """Approved and not begun when the model was replaced: it ends, and asking again is a question for the owner."""
-    path, alice, owner = write_house(tmp_path, approve_above=0.3), person("alice"), person("owner")
-    with serving(path, started=False) as service:
-        service.start()
-        service._lanes["staff"].stop()
-        job = service.submit(alice, "staff", SHAPLEY)
-        service.approve(owner, job.id)
-    other_model(tmp_path, path)
-    with serving(path) as service:
-        ended = finished(service, alice, job.id)
-        assert (ended.state, spent(service)) == ("failed", 0)
-        assert "was changed since this was asked" in str(ended.problem)
-        assert service.submit(alice, "staff", SHAPLEY).state == "waiting"
-
-
-def test_whoever_has_left_the_house_spends_nothing_more(tmp_path: Path) -> None:
-    path, alice = write_house(tmp_path), person("alice")
-    with serving(path) as service:
-        service._lanes["staff"].stop()
-        job = service.submit(alice, "staff", SHAPLEY)
-    path.write_text(path.read_text().replace('[people.alice]\nrole = "analyst"\n', ""))
-    with serving(path) as service:
-        ended = finished(service, person("owner"), job.id)
-        assert (ended.state, spent(service)) == ("failed", 0)
-        assert "may not ask questions" in str(ended.problem)
 
 
 # --- nothing is lost -----------------------------------------------------------------------------------------------------
@@ -523,50 +266,6 @@ def test_nobody_has_more_open_questions_than_a_service_will_hold(tmp_path: Path,
             service.submit(alice, "staff", asked[2])
         assert service.submit(alice, "staff", asked[0]).state == "waiting"  # it is there already
         assert service.submit(person("bob"), "staff", asked[2]).state == "waiting"
-
-
-# --- what is seen of a question at work ----------------------------------------------------------------------------------
-
-
-def watched(service: Service, job: Any, look: Any) -> list[Any]:
-    """What ``look`` sees while a job is at work, each time it is something else."""
-    seen: list[Any] = []
-    while service.is_at_work(job):
-        found = look()
-        if service.job(person("alice"), job.id).state == "running" and found not in seen:
-            seen.append(found)
-    return seen
-
-
-def test_datasets_that_share_an_account_show_nothing_of_each_others_questions(tmp_path: Path) -> None:
-    alice, path = person("alice"), write_house(tmp_path, names=("staff", "other"), slot=1.0)
-    for name in ("staff", "other"):
-        declared = (tmp_path / f"{name}.toml").read_text()
-        (tmp_path / f"{name}.toml").write_text(declared.replace("[budget]", '[budget]\naccount = "people"'))
-    with serving(path) as service:
-        job = service.submit(alice, "staff", {**SHAPLEY, "options": {"clip": "auto"}})
-        told = watched(service, job, lambda: service.statement(alice, "other"))
-        assert [(one["n_questions"], one["spent_epsilon"]) for one in told] == [(0, 0.0)]
-        after = service.statement(alice, "other")
-        assert (after["n_questions"], after["account"]) == (2, "people")
-        assert service._lanes["staff"] is service._lanes["other"]
-
-
-def test_a_quote_stands_on_what_was_known_before_the_question_at_work(tmp_path: Path) -> None:
-    """Histograms are kept as soon as they are bought: quotes would tell when, to whoever asks for them all the time."""
-    alice, asked = person("alice"), {"explainer": "marginals", "epsilon": 0.3}
-    quoted = {"explainer": "partial-dependence", "model": "score", "epsilon": 0.5, "options": {"columns": ["age"]}}
-    with serving(write_house(tmp_path, slot=2.0)) as service:
-        job = service.submit(alice, "staff", asked)
-
-        def look() -> Any:
-            told = service.quote(alice, "staff", quoted)
-            return told["stands_on"], told["remaining_epsilon"]
-
-        before = (look()[0], service.statement(alice, "staff")["remaining_epsilon"])
-        assert watched(service, job, look) == [before]
-        assert look()[0] == "histograms bought before"
-        assert look()[1] < before[1]  # type: ignore[operator]
 
 
 def test_one_person_has_one_turn_and_others_do_not_wait_for_it() -> None:

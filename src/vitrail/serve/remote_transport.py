@@ -107,6 +107,8 @@ class Transport:
                 self.close()
                 if last:
                     why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                    if "WRONG_VERSION_NUMBER" in str(error):
+                        why = "it speaks no TLS; it may be a service of this machine, whose address begins with http://"
                     raise Unreachable(
                         f"the service at {self.address} cannot be reached: {why}. If a question was sent, asking it again "
                         "collects its answer, and is not charged twice"
@@ -169,6 +171,10 @@ class Transport:
                 f"{self.address} answers with status {response.status} and not as a service of Vitrail does; is the "
                 "address right?"
             ) from None
+        if problem.code == "not-found" and self._prefix and f" {self._prefix}/v1/" in problem.detail:
+            raise InvalidInput(
+                f"address is {self.address!r}, and there is no service below {self._prefix!r}; leave that out"
+            )
         raise error_of(problem)
 
     def _parsed(self, answer: bytes) -> Any:

@@ -1,0 +1,5 @@
+"""`python -m vitrail`: the command line."""
+
+from .cli import main
+
+main()
