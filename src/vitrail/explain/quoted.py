@@ -118,7 +118,7 @@ class Quoted(Generic[R_co]):
     def widths_text(self) -> str:
         """All half-widths and claims in words."""
         return ", ".join(
-            f"{part} +-{width:.2g}".lstrip() + ("" if claim is None else f" ({claim.mark})")
+            f"{part} +-{float(f'{width:.2g}'):g}".lstrip() + ("" if claim is None else f" ({claim.mark})")
             for part, (width, claim) in self.half_widths.items()
         )
 
