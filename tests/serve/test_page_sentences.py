@@ -223,6 +223,14 @@ def test_a_new_secret_is_shown_to_the_session_that_made_it(house: PageHouse, vis
     assert '<code class="secret">' in visitors["owner"].get("/people").text
 
 
+def test_a_new_secret_is_not_shown_to_a_lesser_token_in_a_header(house: PageHouse) -> None:
+    secrets = [house.gate.tokens.issue("owner", may_buy=may_buy)[1] for may_buy in (True, False)]
+    full, reading = ({"Authorization": f"Bearer {secret}"} for secret in secrets)
+    assert Visitor(house).ask("POST", "/tokens", {"person": "owner", "days": "9"}, **full).status == 303
+    assert '<code class="secret">' not in Visitor(house).get("/people", **reading).text
+    assert '<code class="secret">' in Visitor(house).get("/people", **full).text
+
+
 def test_a_cap_that_is_refused_or_below_what_was_spent_is_told_on_the_page(
     house: PageHouse, visitors: dict[str, Visitor]
 ) -> None:

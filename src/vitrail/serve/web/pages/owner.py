@@ -19,8 +19,13 @@ def people(visit: Visit) -> Response:
 def _people_page(visit: Visit, wrong: str = "", status: int = 200) -> Response:
     visit.who.check_whole_house()
     listed, tokens = views.people(visit.service.people(visit.who)), visit.site.gate.tokens.lines()
-    secret = None if wrong else visit.site.fresh_secrets.take(visit.csrf)
+    secret = None if wrong else visit.site.fresh_secrets.take(_session(visit))
     return visit.page("people.html", status=status, people=listed, tokens=tokens, secret=secret, wrong=wrong)
+
+
+def _session(visit: Visit) -> str:
+    """Whose page comes next. A token in a header has no session: then it is the token, so that no lesser one is shown it."""
+    return f"{visit.who.credential} {visit.csrf}"
 
 
 def cap(visit: Visit) -> Response:
@@ -45,7 +50,7 @@ def issue(visit: Visit) -> Response:
         _, secret = visit.site.gate.tokens.issue(person, label=visit.form.get("label"), days=days, may_buy=may_buy)
     except InvalidInput as error:
         return _people_page(visit, f"No token was made: {error}", 422)
-    visit.site.fresh_secrets.keep(visit.csrf, person, secret)
+    visit.site.fresh_secrets.keep(_session(visit), person, secret)
     return visit.go("/people")
 
 
