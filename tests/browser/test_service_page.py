@@ -119,6 +119,88 @@ def test_the_slider_moves_the_price_and_the_quote(tab_of):
     tab.locator("#quote:not([aria-busy]) dd", has_text=f"epsilon {after}").first.wait_for()
 
 
+def count_requests(tab: "Tab", ending: str) -> list[str]:
+    """A list that grows by every form that is posted to such an address."""
+    asked: list[str] = []
+    tab.on("request", lambda one: asked.append(one.url) if one.method == "POST" and one.url.endswith(ending) else None)
+    return asked
+
+
+def test_enter_asks_for_the_quote_and_buys_nothing(tab_of):
+    for scripts in (True, False):
+        tab = tab_of("alice", java_script_enabled=scripts)
+        tab.goto("/datasets/staff/ask?explainer=shapley")
+        if scripts:
+            tab.locator("#quote dd").first.wait_for()
+        fill_person(tab)
+        tab.get_by_label("Price, as epsilon", exact=True).fill("0.21")
+        for field in ("[name='p.0']", "[name='p.2']", "#epsilon") if scripts else ("#epsilon",):
+            tab.locator(field).press("Enter")
+        tab.locator("#quote dd", has_text=re.compile("^epsilon 0.21$")).first.wait_for()
+        assert tab.url.endswith("/ask" if not scripts else "/ask?explainer=shapley")
+        tab.goto("/jobs")
+        assert "0.21" not in tab.locator("main").inner_text()
+
+
+def test_a_comma_does_not_multiply_the_price(tab_of, heard):
+    tab = tab_of("alice")
+    tab.goto("/datasets/staff/ask?explainer=marginals")
+    tab.locator("#quote dd").first.wait_for()
+    price = tab.get_by_label("Price, as epsilon", exact=True)
+    price.fill("")
+    price.press_sequentially("0,5")
+    tab.get_by_text("The price is '0,5'; write decimals with a point, such as 0.5.").wait_for()
+    assert tab.locator("[data-buy]").inner_text() == "Buy"
+    tab.get_by_role("button", name="Buy", exact=True).click()
+    assert "'0,5'" in tab.get_by_role("alert").inner_text()
+    price.fill("0.50")
+    tab.get_by_role("button", name="Buy for epsilon 0.5", exact=True).wait_for()
+    heard[:] = [text for text in heard if "422" not in text]  # the purchase that is refused
+
+
+def test_why_nothing_was_bought_stays_beside_a_live_quote(tab_of, heard):
+    tab = tab_of("alice")
+    tab.goto("/datasets/staff/ask?explainer=shapley")
+    tab.locator("#quote dd").first.wait_for()
+    assert "made-up person" in tab.locator("#quote").inner_text()
+    asked = count_requests(tab, "/quote")
+    tab.locator("[data-buy]").click()
+    tab.get_by_role("alert").wait_for()
+    tab.locator("#quote:not([aria-busy]) .good-note").wait_for()
+    assert asked
+    assert "Fill in the person first" in tab.get_by_role("alert").inner_text()
+    heard[:] = [text for text in heard if "422" not in text]
+
+
+def test_an_ended_session_is_told_by_the_quote_which_goes_on_after_signing_in(tab_of, house, heard):
+    tab = tab_of("bob")
+    tab.goto("/datasets/staff/ask?explainer=marginals")
+    tab.locator("#quote dd").first.wait_for()
+    kept = tab.context.cookies()
+    tab.context.clear_cookies()
+    tab.get_by_label("Price, as epsilon", exact=True).fill("0.31")
+    tab.get_by_text("Your session has ended. Sign in again in another tab; what you typed stays here.").wait_for()
+    other = tab.context.new_page()
+    other.goto("/")
+    other.get_by_label("Your token").fill(house.secrets["bob"])
+    other.get_by_role("button", name="Sign in").click()
+    other.get_by_role("button", name="Sign out").wait_for()
+    assert tab.context.cookies() != kept
+    quoted_price(tab, "0.32")
+    tab.get_by_role("button", name="Buy for epsilon 0.32").click()
+    tab.locator(".state.done").wait_for()
+    heard[:] = [text for text in heard if "401" not in text and "403" not in text]
+
+
+def test_links_are_large_enough_to_be_tapped(tab_of):
+    tab = tab_of("alice", width=PHONE)
+    for path in ("/datasets", "/datasets/staff", "/datasets/staff/ask?explainer=shapley"):
+        tab.goto(path)
+        links = tab.locator(".crumbs a, .card .links a, .card h2 a")
+        assert links.count() > 0
+        assert all(link.bounding_box()["height"] >= 24 for link in links.all()), path
+
+
 def test_only_the_last_of_many_prices_is_quoted(tab_of):
     tab = tab_of("alice")
     tab.goto("/datasets/staff/ask?explainer=marginals")

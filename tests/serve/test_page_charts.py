@@ -31,6 +31,12 @@ def test_it_steps_up_at_every_time_and_stays_within_the_drawing() -> None:
     assert "2 steps, up to 0.8 of 2 by 2026-05-04 12:00 UTC" in chart.description
 
 
+def test_its_axes_are_named() -> None:
+    texts = [shape.text for shape in bill_chart([("2026-05-04T10:00", 0.5)], 2.0, now=NOW).drawing.shapes if shape.text]
+    assert "epsilon spent so far" in texts
+    assert "12:00 UTC" in texts
+
+
 def test_an_empty_bill_is_a_line_on_the_ground() -> None:
     assert len({y for _, y in corners(bill_chart([], 1.0, now=NOW))}) == 1
 

@@ -258,6 +258,12 @@ class Service(PaneShelf, Accounts):
         return {**quoted.to_json(), "epsilon": quoted.epsilon, "fits": quoted.fits, "remaining_epsilon": left,
                 "needs_approval": waits, "sentence": str(quoted)}  # fmt: skip
 
+    def asked_before(self, principal: Principal, dataset: str, request: JsonValue) -> Job | None:
+        """The job of this very request, if this person has asked it: whoever asks again gets that one, free."""
+        asked, data = kinds.checked(request), self._known(principal, dataset)
+        talk = kinds.conversation_of(self._prepared(principal, data, dataset, asked), asked)
+        return self.store.job(self._job_name(principal, dataset, asked, talk))
+
     def submit(self, principal: Principal, dataset: str, request: JsonValue) -> Job:
         """Ask. The same again by the same person is the same job, and free; one that was refused or failed is tried anew."""
         if not principal.may_buy:

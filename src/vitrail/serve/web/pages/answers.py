@@ -19,8 +19,9 @@ def jobs(visit: Visit) -> Response:
 
 def job(visit: Visit) -> Response:
     """One question: what became of it."""
-    found = views.job(visit.service.job(visit.who, visit.part("job_id")))
-    return visit.page("job.html", job=found, finished=found["state"] in words.FINISHED)
+    found = visit.service.job(visit.who, visit.part("job_id"))
+    asked, finished = views.asked(found, visit.who.name), found.state in words.FINISHED
+    return visit.page("job.html", job=views.job(found), asked=asked, finished=finished)
 
 
 def answer(visit: Visit) -> Response:

@@ -10,7 +10,7 @@ from ....accounting import rounded_up
 from ....show.drawings import Drawing, Shape, ticks
 
 WIDTH, HEIGHT = 360, 190
-LEFT, RIGHT, TOP, BOTTOM = 34, 8, 16, 22
+LEFT, RIGHT, TOP, BOTTOM = 34, 8, 28, 22
 MOST_HOVERED = 80
 """Steps that tell their value where a pointer rests."""
 
@@ -84,6 +84,7 @@ def bill_chart(
     for time, so_far in steps[-MOST_HOVERED:]:
         told = f"{time:%Y-%m-%d %H:%M}: epsilon {rounded_up(so_far)} spent so far"
         shapes.append(Shape("circle", "step", _at(cx=across(time), cy=up(so_far), r=3), title=told))
+    shapes.append(Shape("text", "tick", _at(x=2, y=12), text="epsilon spent so far"))
     for text, x, kind in _time_ticks(start, end, across(start), across(end)):
         shapes.append(Shape("text", f"tick {kind}".strip(), _at(x=x, y=HEIGHT - 6), text=text))
     description = (
@@ -96,7 +97,7 @@ def bill_chart(
 def _time_ticks(start: datetime, end: datetime, first: float, last: float) -> list[tuple[str, float, str]]:
     """Both ends in words: days where they are apart, minutes within one day."""
     form = "%H:%M" if start.date() == end.date() else "%-d %b %H:%M" if end - start < timedelta(days=3) else "%-d %b %Y"
-    return [(start.strftime(form), first, ""), (end.strftime(form), last, "end")]
+    return [(start.strftime(form), first, ""), (f"{end.strftime(form)} UTC", last, "end")]
 
 
 def _time(text: str) -> datetime:

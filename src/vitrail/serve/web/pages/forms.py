@@ -6,17 +6,20 @@ it is: a level that is a number stays one.
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ....errors import InvalidInput
 from ... import shapes
-from ...kinds import KINDS
+from ...kinds import KINDS, models_named
 from .questions import Field, question
 from .site import Form
 
+PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 MOST_SUGGESTED = 1.0
 """The dearest price that a form suggests by itself."""
 
@@ -32,7 +35,7 @@ class Input:
     levels: tuple[tuple[str, str], ...] = ()
     low: float | None = None
     high: float | None = None
-    step: str = "any"
+    whole: bool = False
     help: str = ""
     value: str = ""
     optional: bool = False
@@ -55,9 +58,9 @@ def _input_of(number: int, column: Mapping[str, Any], value: str) -> Input:
         return Input(f"p.{number}", shown, name, "date", value=value, optional=optional)
     low, high, codes = float(column["low"]), float(column["high"]), [float(code) for code in column.get("codes", ())]
     told = f"{low:g} to {high:g}" + (f", or {', '.join(f'{code:g}' for code in codes)}" if codes else "")
-    step = "1" if column.get("integer") and not codes else "any"
+    whole = bool(column.get("integer")) and not codes
     return Input(
-        f"p.{number}", shown, name, "number", (), min([low, *codes]), max([high, *codes]), step, told, value, optional
+        f"p.{number}", shown, name, "number", (), min([low, *codes]), max([high, *codes]), whole, told, value, optional
     )
 
 
@@ -71,7 +74,9 @@ def point_of(columns: Sequence[Mapping[str, Any]], form: Form, *, partly: bool =
         if not text and column.get("missing") is None:
             if partly:
                 return None
-            raise InvalidInput(f"there is no value for {column['name']!r}; every value of the person is needed")
+            raise InvalidInput(
+                f"fill in the person first: there is no value for {column['name']!r}, and every value is needed"
+            )
         point[str(column["name"])] = _value_of(column, text)
     return point
 
@@ -87,14 +92,41 @@ def _value_of(column: Mapping[str, Any], text: str) -> Any:
 
 
 def number_of(name: str, text: str, *, whole: bool = False) -> float | int:
-    """A number that was typed, or an error that names the field."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise InvalidInput(f"{name} is {text[:40]!r}; it must be a number")
+    """A number that was typed, or an error that names the field. A comma is not guessed at: it would be a tenfold price."""
+    if not text:
+        raise InvalidInput(f"{name} is empty; type a number, such as {'30' if whole else '0.1'}")
+    if "," in text:
+        raise InvalidInput(f"{name} is {text[:40]!r}; write decimals with a point, such as 0.5")
+    number = plain_number(text)
+    if number is None:
+        raise InvalidInput(f"{name} is {text[:40]!r}; type a number, such as {'30' if whole else '0.1'}")
     return int(number) if whole and number.is_integer() else number
+
+
+def plain_number(text: str) -> float | None:
+    """The number that a text is, as the script of these pages reads it too; None for anything else.
+
+    Examples
+    --------
+    >>> plain_number("0.50"), plain_number("1e-9"), plain_number("0,5"), plain_number("1_0"), plain_number("inf")
+    (0.5, 1e-09, None, None, None)
+    """
+    number = float(text) if PLAIN_NUMBER.fullmatch(text) else math.inf
+    return number if math.isfinite(number) else None
+
+
+def buy_words(text: str) -> str:
+    """What stands on the button: the price as it was read, or none.
+
+    Examples
+    --------
+    >>> buy_words("0.50"), buy_words("5"), buy_words("0,5"), buy_words("-1")
+    ('Buy for epsilon 0.5', 'Buy for epsilon 5', 'Buy', 'Buy')
+    """
+    number = plain_number(text)
+    if number is None or number <= 0:
+        return "Buy"
+    return f"Buy for epsilon {int(number) if number.is_integer() and number < 1e15 else number}"
 
 
 def request_of(
@@ -122,16 +154,62 @@ def request_of(
         request["model"] = models
     elif kind.models != "none" and models:
         request["model"] = models[0] if len(models) == 1 else models
-    if kind.points and (point := point_of(features, form, partly=quote)) is not None:
-        request["points"] = [point]
+    if kind.points:
+        point = point_of(features, form, partly=quote)
+        if point is None and not quote:
+            raise InvalidInput("fill in the person first: the answer is about the values that you type")
+        request |= {} if point is None else {"points": [point]}
     options = _more(form.get("more"))
     for field in question(explainer).fields:
         if (value := _option(field, form, columns)) is not None:
             options[field.name] = value
     if options:
         request["options"] = options
-    request["epsilon"] = number_of("the price", form.get("epsilon") or "nothing")
+    request["epsilon"] = price_of(form)
     return request
+
+
+def price_of(form: Form) -> float:
+    """The price that was typed."""
+    text = form.get("epsilon")
+    if not text:
+        raise InvalidInput("type a price, such as 0.1")
+    return float(number_of("the price", text))
+
+
+def form_of(request: Mapping[str, Any], columns: Sequence[Mapping[str, Any]], features: Sequence[Mapping[str, Any]]) -> Form:
+    """The form that makes a request, but for its price: the way back from :func:`request_of`.
+
+    A form has room for one person; of several none is filled in.
+    """
+    fields: dict[str, tuple[str, ...]] = {"model": tuple(models_named(request))}
+    names, options = [str(column["name"]) for column in columns], dict(request.get("options", {}))
+    for asked in question(str(request["explainer"])).fields:
+        if (typed := _typed(asked, options.get(asked.name), names)) is not None:
+            fields[f"o.{asked.name}"] = typed
+            del options[asked.name]
+    if options:
+        fields["more"] = (json.dumps(options, ensure_ascii=False),)
+    points = request.get("points", [])
+    if len(points) == 1:
+        for number, column in enumerate(features):
+            fields[f"p.{number}"] = (_typed_value(column, points[0].get(str(column["name"]))),)
+    return Form(fields)
+
+
+def _typed(field: Field, value: Any, names: Sequence[str]) -> tuple[str, ...] | None:
+    """An option as its field has it; None where the field cannot say it."""
+    if field.kind in ("columns", "column"):
+        chosen = value if isinstance(value, list) and field.kind == "columns" else [value]
+        known = all(isinstance(one, str) and one in names for one in chosen)
+        return tuple(str(names.index(one)) for one in chosen) if known else None
+    return (str(value),) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _typed_value(column: Mapping[str, Any], value: Any) -> str:
+    if "levels" in column:
+        return str(column["levels"].index(value)) if value in column["levels"] else ""
+    return "" if value is None or value == column.get("missing") else str(value)
 
 
 def _option(field: Field, form: Form, columns: Sequence[Mapping[str, Any]]) -> Any:

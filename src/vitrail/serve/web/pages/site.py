@@ -8,6 +8,7 @@ Templates escape everything.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -143,6 +144,36 @@ class Visit:
         ]
 
 
+class FreshSecrets:
+    """Secrets of tokens that were just made, each until its session has looked at it once. They are in memory only.
+
+    Examples
+    --------
+    >>> fresh = FreshSecrets()
+    >>> fresh.keep("a session", "bob", "vt_example")
+    >>> fresh.take("a session")["secret"], fresh.take("a session")
+    ('vt_example', None)
+    """
+
+    MOST = 100
+
+    def __init__(self) -> None:
+        self._by_session: dict[str, Mapping[str, str]] = {}
+        self._lock = threading.Lock()
+
+    def keep(self, session: str, person: str, secret: str) -> None:
+        """Keep a secret for the next page of a session."""
+        with self._lock:
+            while len(self._by_session) >= self.MOST:
+                del self._by_session[next(iter(self._by_session))]
+            self._by_session[session] = {"person": person, "secret": secret}
+
+    def take(self, session: str) -> Mapping[str, str] | None:
+        """What is kept for a session, which is forgotten here."""
+        with self._lock:
+            return self._by_session.pop(session, None)
+
+
 Page: TypeAlias = Callable[[Visit], Response]
 Route: TypeAlias = tuple[str, str, Iterable[str], Page]
 """Method, path, who may call it, and the page."""
@@ -155,6 +186,7 @@ class Site:
     service: Service
     gate: Gate
     access_log: AccessLog | None = None
+    fresh_secrets: FreshSecrets = field(default_factory=FreshSecrets)
 
     @property
     def secure(self) -> bool:
@@ -234,7 +266,13 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {"words": words}
-    made.filters |= {"cost": words.cost, "left": words.left, "minute": words.minute, "digest": words.digest}
+    made.filters |= {
+        "cost": words.cost,
+        "left": words.left,
+        "sentence": words.sentence,
+        "minute": words.minute,
+        "digest": words.digest,
+    }
     return made
 
 

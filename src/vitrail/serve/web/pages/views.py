@@ -12,17 +12,18 @@ from urllib.parse import quote as url_quote
 from ....accounting import epsilon_of, mu_of
 from ....accounting.cost import PICO
 from ....schema import Schema
-from ...access.access_log import verify as verify_log
+from ...kinds import KINDS, models_named
 from . import words
 from .charts import BillChart, bill_chart
 from .questions import question
 
 if TYPE_CHECKING:
-    from ...access.access_log import AccessLog
     from ...principal import Principal
     from ...store import Job, PaneLine
 
 Facts = Mapping[str, Any]
+MOST_PEOPLE_SHOWN = 5
+"""Of those that a question is about."""
 
 
 # --- datasets ------------------------------------------------------------------------------------------------------------
@@ -46,7 +47,7 @@ def budget(told: Facts) -> Budget:
     return Budget(
         f"epsilon {words.left(left)} of {words.cost(whole)} left",
         words.share(left, whole),
-        "" if cap is None else f"yours {words.left(own_left)} of {words.cost(cap)}",
+        "" if cap is None else f"{words.left(own_left)} left of your {words.cost(cap)}",
         0.0 if cap is None else words.share(own_left, cap),
         float(own_left),
     )
@@ -104,6 +105,11 @@ class ColumnLine:
     feature: bool
 
 
+def delta(facts: Facts) -> float:
+    """The delta at which epsilons of a dataset are told."""
+    return float(facts["delta"])
+
+
 def schema(facts: Facts) -> list[dict[str, Any]]:
     """The columns of a dataset, as JSON has them."""
     columns: list[dict[str, Any]] = facts["schema"]["columns"]
@@ -159,7 +165,7 @@ class BillView:
 
     sentence: str
     chart: BillChart
-    rows: list[Facts]
+    rows: list[dict[str, Any]]
     others: bool
     note: str
 
@@ -172,8 +178,20 @@ def bill(lines: Sequence[Facts], facts: Facts, principal: Principal, most: int) 
     spent, whole = float(told["spent_epsilon"]), len(lines) < most
     chart = bill_chart(paid, float(told["budget_epsilon"]), spent=spent, whole=whole)
     note = "" if every else "Only your own questions are listed; what is spent so far is everybody's."
-    sentence = str(told["sentence"])
-    return BillView(f"{sentence[:1].upper()}{sentence[1:]}.", chart, [*reversed(lines)], every, note)
+    shown = [{**line, "price": words.paid(float(line["epsilon"])) if line["paid"] else "free"} for line in reversed(lines)]
+    return BillView(_bill_sentence(told), chart, shown, every, note)
+
+
+def _bill_sentence(told: Facts) -> str:
+    """What is spent, and the largest question that fits for who looks: by the budget, or by their own limit."""
+    own, left = told["yours"], told["remaining_epsilon"]
+    spent = f"Epsilon {words.cost(told['spent_epsilon'])} of {words.cost(told['budget_epsilon'])} is spent"
+    if own["cap_epsilon"] is not None and own["remaining_epsilon"] < left:
+        if own["remaining_epsilon"] <= 0:
+            return f"{spent}, by everybody; your own limit of {words.cost(own['cap_epsilon'])} is used up."
+        fits = f"of your own limit of {words.cost(own['cap_epsilon'])} there is {words.left(own['remaining_epsilon'])} left"
+        return f"{spent}, by everybody; {fits}, so that a question of up to that fits."
+    return f"{spent}; a question of up to {words.left(left)} fits, by what is left of the budget."
 
 
 # --- questions -----------------------------------------------------------------------------------------------------------
@@ -181,11 +199,12 @@ def bill(lines: Sequence[Facts], facts: Facts, principal: Principal, most: int) 
 
 @dataclass(frozen=True)
 class Quote:
-    """A quote in words; or, with a ``problem``, why there is none."""
+    """A quote in words; or, with a ``problem``, why there is none. ``job`` is the same question, answered before."""
 
     problem: str = ""
     epsilon: float = 0.0
     bands: str = ""
+    calibrated: bool = False
     verdict: str = ""
     stands_on: str = ""
     fits: bool = False
@@ -193,23 +212,39 @@ class Quote:
     remaining: float = 0.0
     approve_above: float | None = None
     afterwards: str = ""
+    made_up: bool = False
+    job: str = ""
 
 
-def quote(told: Facts, facts: Facts) -> Quote:
-    """What the service's quote says."""
+def quote(told: Facts, facts: Facts, request: Facts, job: str = "") -> Quote:
+    """What the service's quote of a request says."""
+    explainer = str(request["explainer"])
     widths = told.get("half_widths") or ({} if told["half_width"] is None else {"": told["half_width"]})
-    bands = ", ".join(f"{part}\u00a0±\u00a0{width:.2g}".strip() for part, width in widths.items())
+    unit = "\u00a0rows" if explainer == "marginals" else ""
+    bands = ", ".join(f"{part}\u00a0±\u00a0{words.width(width)}{unit}".strip() for part, width in widths.items())
     return Quote(
-        epsilon=told["epsilon"],
+        epsilon=told["epsilon"] or request.get("epsilon", 0.0),  # what is too small for its mu is not nothing
         bands=bands,
-        verdict=told["verdict"] or "",
+        calibrated=str(told.get("band_claim") or "").startswith("95 %"),
+        verdict=_verdict_words(told, explainer),
         stands_on=told["stands_on"],
         fits=told["fits"],
         waits=told["needs_approval"],
         remaining=told["remaining_epsilon"],
         approve_above=facts["approve_above"],
-        afterwards=_afterwards(told, float(facts["delta"])),
+        afterwards=_afterwards(told, delta(facts)),
+        made_up=KINDS[explainer].points and "points" not in request,
+        job=job,
     )
+
+
+def _verdict_words(told: Facts, explainer: str) -> str:
+    """What to expect, and how much the estimate is worth."""
+    if told["verdict"] is None:
+        return ""
+    if told["stands_on"] != "the schema":
+        return words.VERDICT_WORDS[told["verdict"]]
+    return words.MADE_UP_VERDICT_WORDS[told["verdict"]] + (f" {words.BETTER}" if explainer != "marginals" else "")
 
 
 def _afterwards(told: Facts, delta: float) -> str:
@@ -222,7 +257,43 @@ def _afterwards(told: Facts, delta: float) -> str:
 
 def job(found: Job) -> dict[str, Any]:
     """A question as its page shows it."""
-    return {**found.to_json(), "title": question(found.explainer).title}
+    return {
+        **found.to_json(),
+        "title": question(found.explainer).title,
+        "price": words.paid(found.epsilon or float(found.asked.get("epsilon", 0.0))),
+    }
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a question was: its models, options and people. Values of people are for who asked, and nobody else's page."""
+
+    models: str
+    options: list[tuple[str, str]]
+    n_people: int
+    people: list[list[tuple[str, str]]]
+
+
+def asked(found: Job, viewer: str) -> Asked:
+    """What was asked, as far as this viewer may read it again."""
+    request = found.asked
+    points = request.get("points", [])
+    return Asked(
+        ", ".join(models_named(request)),
+        [(name, value if isinstance(value, str) else _json(value)) for name, value in request["options"].items()],
+        len(points),
+        [[(name, _cell(value)) for name, value in point.items()] for point in points[:MOST_PEOPLE_SHOWN]]
+        if viewer == found.person
+        else [],
+    )
+
+
+def _json(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else json.dumps(value, ensure_ascii=False)
+
+
+def _cell(value: Any) -> str:
+    return "missing" if value is None else str(value)
 
 
 # --- panes ---------------------------------------------------------------------------------------------------------------
@@ -256,6 +327,7 @@ class Share:
     dataset: str
     cap: str
     words: str
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -288,113 +360,11 @@ def people(told: Sequence[Facts]) -> list[Person]:
 
 
 def _share(dataset: str, line: Facts) -> Share:
-    cap = line["cap_epsilon"]
+    cap, spent = line["cap_epsilon"], line["spent_epsilon"]
     limit = "no cap: the whole budget" if cap is None else f"at most {words.cost(cap)}"
     told = f"{words.cost(line['spent_epsilon']) if line['spent_epsilon'] else '0'} spent, {limit}"
-    return Share(dataset, "" if cap is None else f"{cap:g}", told)
-
-
-# --- ledger --------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class AccountLine:
-    """The verdict on one account."""
-
-    name: str
-    dataset: str
-    holds: bool
-    sentence: str
-    head: str
-    n_entries: int
-
-
-@dataclass(frozen=True)
-class Verified:
-    """The verdict on the ledger."""
-
-    holds: bool
-    sentence: str
-    accounts: list[AccountLine]
-    problems: list[str]
-
-
-def verified(told: Facts, datasets: Mapping[str, str]) -> Verified:
-    """Whether every chain holds, account by account; ``datasets`` are names by account."""
-    problems = [str(problem) for problem in told["problems"]]
-    accounts = []
-    for line in told["accounts"]:
-        name = str(line["account"])
-        wrong = [problem for problem in problems if name in problem]
-        sentence = " ".join(wrong) or "The chain holds, and every charge is priced right."
-        accounts.append(
-            AccountLine(name, datasets.get(name, ""), not wrong, sentence, str(line["head"]), int(line["n_entries"]))
-        )
-    summary = "The ledger holds: every chain is whole." if told["ok"] else "The ledger does not hold. See below."
-    return Verified(bool(told["ok"]), summary, accounts, problems)
-
-
-@dataclass(frozen=True)
-class EntryLine:
-    """An entry of the ledger in a table."""
-
-    seq: int
-    time: str
-    kind: str
-    who: str
-    what: str
-    digest: str
-
-
-def entry(told: Facts) -> EntryLine:
-    """An entry, from its record."""
-    record = json.loads(told["record"])
-    body = record["body"]
-    who = str(body.get("analyst") or "")
-    return EntryLine(int(told["seq"]), str(record["time_utc"]), str(record["kind"]), who, _what(body), str(told["digest"]))
-
-
-def _what(body: Facts) -> str:
-    """What an entry is about: a question, a budget, or another entry."""
-    if isinstance(question := body.get("question"), dict) and question.get("label"):
-        return str(question["label"])
-    if isinstance(limit := body.get("budget"), dict):
-        return f"epsilon {words.cost(limit['epsilon'])}"
-    return f"of entry {body['of']}" if "of" in body else ""
-
-
-@dataclass(frozen=True)
-class LogView:
-    """The end of the access log, the newest lines first."""
-
-    holds: bool
-    sentence: str
-    lines: list[dict[str, str]]
-
-
-def access_log(log: AccessLog | None) -> LogView | None:
-    """Whether the access log's chain holds, and its newest lines; None where none is kept."""
-    if log is None:
-        return None
-    checked = verify_log(log.path)
-    if not checked.ok:
-        sentence = f"The chain does not hold: {'; '.join(checked.problems)}"
-    else:
-        sentence = f"The chain of {words.count(checked.lines, 'line')} holds. Its head is {words.digest(checked.head)}"
-    return LogView(checked.ok, sentence, [_log_line(line) for line in reversed(log.tail(limit=100))])
-
-
-def _log_line(line: Facts) -> dict[str, str]:
-    named = ", ".join(str(value) for value in (line.get("parameters") or {}).values())
-    what = f"{line.get('method', '')} {line.get('route', '')}" + (f" ({named})" if named else "")
-    who = str(line.get("person") or "nobody")
-    return {
-        "seq": str(line["n"]),
-        "time": str(line.get("time", "")),
-        "who": who,
-        "what": what,
-        "status": str(line.get("status", "")),
-    }
+    remark = "That is less than is spent already: nothing more can be bought." if cap is not None and cap < spent else ""
+    return Share(dataset, "" if cap is None else f"{cap:g}", told, remark)
 
 
 def _column_words(column: Facts) -> str:

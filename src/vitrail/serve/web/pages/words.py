@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 
 from ....accounting import rounded_down, rounded_up
 
@@ -15,7 +16,7 @@ STATE_WORDS: Mapping[str, tuple[str, str]] = {
     "done": ("Done", "The answer is below. Looking at it again is free."),
     "failed": ("Failed", "No answer came of it."),
     "refused": ("Refused", "Nothing was charged."),
-    "declined": ("Declined", "The owner declined it. Nothing was charged."),
+    "declined": ("Declined", "Nothing was charged."),
 }
 """What a state is called, and what it means."""
 
@@ -27,10 +28,38 @@ VERDICT_WORDS: Mapping[str, str] = {
     "mostly noise": "Mostly noise: at this price the answer will not tell much.",
 }
 
+MADE_UP_VERDICT_WORDS: Mapping[str, str] = {
+    "clear": "Perhaps clear: on made-up rows, spread over all that the schema allows, it stands out; real rows often show "
+    "less.",
+    "weak": "Perhaps weak: on made-up rows, spread over all that the schema allows, the largest effects show; real rows "
+    "often show less.",
+    "mostly noise": "Mostly noise, on made-up rows: at this price the answer will not tell much.",
+}
+"""The same where no histograms were bought, and rows are drawn from the schema."""
+
+BETTER = "Histograms, bought first, make this estimate better."
+
 EPSILON = (
     "Epsilon is a price in privacy: it bounds what an answer can tell about any one person in the data. A higher epsilon "
-    "buys a sharper answer, and every answer is paid from one budget that is never refilled."
+    "buys a sharper answer, and every answer is paid from one budget that is never refilled.",
+    "Prices do not simply add up. The noise of each answer is drawn by itself, so that several answers together tell less, "
+    "and cost less, than the sum of their epsilons. What is left is the largest single question that still fits.",
 )
+"""What epsilon is, in two paragraphs."""
+
+KIND_WORDS: Mapping[str, str] = {
+    "opened": "the account was opened with its budget",
+    "capped": "the owner set what somebody may learn at most",
+    "reserved": "the price of a question was set aside",
+    "charged": "a part of it was spent, before any row was read",
+    "released": "the answer to a charge was stored",
+    "finished": "the question is complete; what was set aside and not spent went back",
+    "replayed": "a stored answer was handed out again",
+    "joined": "somebody works on what another has bought, and it counts as an answer handed out again",
+    "kept": "somebody's own work on answers was stored",
+    "freed": "the owner gave back what was set aside and not spent",
+}
+"""What the kinds of entries of a ledger mean."""
 
 
 def cost(value: object) -> str:
@@ -38,9 +67,37 @@ def cost(value: object) -> str:
     return rounded_up(_number(value)) if value is not None else "–"
 
 
+def paid(epsilon: float) -> str:
+    """A price that was paid, which is never nothing."""
+    return cost(epsilon) if epsilon > 0 else "almost 0"
+
+
 def left(value: object) -> str:
     """An epsilon that is left: rounded down."""
-    return rounded_down(max(0.0, _number(value)), 3) if value is not None else "–"
+    return rounded_down(max(0.0, _number(value))) if value is not None else "–"
+
+
+def sentence(text: object) -> str:
+    """A sentence of the service as a page shows it: with a capital, and one mark at its end.
+
+    Examples
+    --------
+    >>> sentence("it must be a number"), sentence("Did you mean 'age'?")
+    ('It must be a number.', "Did you mean 'age'?")
+    """
+    told = str(text).strip()
+    return f"{told[:1].upper()}{told[1:]}" + ("" if not told or told[-1] in ".?!" else ".")
+
+
+def width(value: float) -> str:
+    """Half a band, in two digits that are read as they stand.
+
+    Examples
+    --------
+    >>> width(334.2), width(0.0123), width(14.6)
+    ('330', '0.012', '15')
+    """
+    return f"{Decimal(f'{value:.1e}'):,f}" if 1e-5 < value < 1e12 else f"{value:.1e}"
 
 
 def minute(time: object) -> str:
