@@ -150,7 +150,7 @@ def test_a_quote_stands_on_what_was_known_before_the_question_at_work(tmp_path: 
     """Histograms are kept as soon as they are bought: quotes would tell when, to whoever asks for them all the time."""
     alice, asked = person("alice"), {"explainer": "marginals", "epsilon": 0.3}
     quoted = {"explainer": "partial-dependence", "model": "score", "epsilon": 0.5, "options": {"columns": ["age"]}}
-    with serving(write_house(tmp_path, slot=2.0)) as service:
+    with serving(write_house(tmp_path, slot=3.0)) as service:
         job = service.submit(alice, "staff", asked)
 
         def look() -> Any:
