@@ -16,6 +16,7 @@ from vitrail.errors import InvalidInput, LedgerError
 from vitrail.serve import jobs, kinds
 from vitrail.serve.problems import Problem
 from vitrail.serve.service import Service
+from vitrail.serve.store import Job
 from vitrail.serve.turns import Turns
 
 
@@ -152,6 +153,32 @@ def test_a_pane_is_its_analysts_until_it_is_published(service: Service) -> None:
         service.pane(person("audrey"), job.id)
     service.publish(owner, job.id, published=False)
     assert service.panes(rita) == []
+
+
+def test_panes_of_one_second_are_listed_newest_first(tmp_path: Path) -> None:
+    with serving(write_house(tmp_path), started=False) as service:
+        wanted = [f"{n * 7 % 5}" * 32 for n in range(5)]  # names tell nothing about the order
+        for place, name in enumerate(wanted):
+            job = Job(
+                name,
+                "alice",
+                "staff",
+                "pane",
+                "{}",
+                "a pane",
+                "running",
+                1.0,
+                "",
+                0.0,
+                1,
+                place,
+                "2026-11-18T12:00:00+00:00",
+            )
+            service.store.add(job)
+            service.store.finish(
+                job, "done", finished="2026-11-18T12:00:01+00:00", kind="k", content=b"pane", title="a pane"
+            )
+        assert [line.id for line in service.panes(person("alice"))] == wanted[::-1]
 
 
 def test_the_bill_shows_analysts_their_own_lines_to_the_minute(service: Service) -> None:

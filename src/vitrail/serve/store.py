@@ -208,9 +208,10 @@ class Store:
         return None if row is None else str(row[0])
 
     def panes(self) -> list[PaneLine]:
-        """Every pane, newest first."""
+        """Every pane, newest first; of one second, the one that was asked for last."""
+        newest = PANES.c.created.desc(), JOBS.c.place.desc()
         with self._database.transaction(read_only=True) as connection:
-            found = connection.execute(select(*_PANE).order_by(PANES.c.created.desc(), PANES.c.id))
+            found = connection.execute(select(*_PANE).join(JOBS, JOBS.c.id == PANES.c.job_id).order_by(*newest))
             return [PaneLine(**row._mapping) for row in found]
 
     def pane(self, name: str) -> PaneLine | None:
