@@ -185,14 +185,16 @@ def _on_scale(
     smooth, evidence = levels(together, noise, rows, CUT_CHANCE, SPREAD, exposures)
     masses = nearest_shares(smooth / total) * total
     made = np.empty(np.shape(counts))
-    for block, (start, size) in enumerate(zip(starts, sizes, strict=True)):
-        inside, mass = counts[..., start : start + size], masses[..., block, None]
+    for size in np.unique(sizes):  # blocks of one size together: there are many, and each is small
+        alike = np.flatnonzero(sizes == size)
+        members, mass = starts[alike, None] + np.arange(size), masses[..., alike, None]
         if size > 1:
-            weights = _exposures(lengths[start : start + size])
+            inside = counts[..., members]
             inside = inside + (mass - inside.sum(axis=-1, keepdims=True)) / size
+            weights = _exposures(lengths[members])
             smooth, _ = levels(inside, sigma, mass[..., 0], CUT_CHANCE_INSIDE, SPREAD_INSIDE, weights)
             mass = nearest_shares(smooth / np.maximum(mass, 1e-9)) * mass
-        made[..., start : start + size] = mass
+        made[..., members] = mass
     return made / total, evidence
 
 
@@ -206,7 +208,7 @@ def _lengths(bins: Bins, geometric: bool) -> Floats:
 
 def _exposures(lengths: Floats, alone: Bools | bool = False) -> Floats:
     """What mass is even by, 1 on average; bins that stand alone count 1, and none less than ``LEAST_EXPOSURE``."""
-    made = np.maximum(lengths / max(float(lengths.mean()), 1e-300), LEAST_EXPOSURE)
+    made = np.maximum(lengths / np.maximum(lengths.mean(axis=-1, keepdims=True), 1e-300), LEAST_EXPOSURE)
     return np.where(alone, 1.0, made)
 
 
@@ -215,6 +217,8 @@ def levels(
 ) -> tuple[Floats, Floats]:
     """The posterior mean of piecewise even levels, given them (..., bins) with noise, and the log evidence (...).
 
+    ``exposures`` are those of all (bins), or of each (..., bins).
+
     Examples
     --------
     >>> noisy = np.array([9.0, 11.0, 10.0, 91.0, 10.0, 9.0])
@@ -222,29 +226,31 @@ def levels(
     [10.0, 10.0, 10.0, 91.0, 10.0, 9.0]
     """
     bins = noisy.shape[-1]
-    even = np.asarray(total)[..., None] * exposures / exposures.sum()
     if bins == 1:
         return noisy, np.zeros(noisy.shape[:-1])
-    sigma = max(sigma, LEAST_NOISE * float(np.max(total)))
-    # In units of sigma: between places a and b the level is Gaussian, once for each a < b.
-    apart = (noisy - even) / sigma
+    of_all = np.asarray(total)[..., None]
+    even = of_all * exposures / exposures.sum(axis=-1, keepdims=True)
+    noise = np.maximum(sigma, LEAST_NOISE * of_all)
+    # In units of the noise: between places a and b the level is Gaussian, once for each a < b.
+    apart = (noisy - even) / noise
     sums = np.concatenate([np.zeros((*noisy.shape[:-1], 1)), np.cumsum(exposures * apart, axis=-1)], axis=-1)
-    squares = np.concatenate([[0.0], np.cumsum(exposures**2)])
+    squares = np.concatenate([np.zeros((*exposures.shape[:-1], 1)), np.cumsum(exposures**2, axis=-1)], axis=-1)
     places = np.arange(bins + 1)
     lengths = places[None, :] - places[:, None]
     possible = lengths > 0
-    within, moved = np.where(possible, squares[None, :] - squares[:, None], 0.0), sums[..., None, :] - sums[..., :, None]
+    between, moved = squares[..., None, :] - squares[..., :, None], sums[..., None, :] - sums[..., :, None]
+    within = np.where(possible, between, 0.0)
     some, level = np.full_like(moved, -np.inf), np.zeros_like(moved)
     for chance_of, wide in ((1 - TALL_CHANCE, spread), (TALL_CHANCE, TALL_SPREAD)):
-        spread_squared = np.maximum(wide * np.asarray(total)[..., None, None] / sigma, 1e-6) ** 2
+        spread_squared = np.maximum(wide * (of_all / noise)[..., None], 1e-6) ** 2
         widened = 1 + within * spread_squared
         its_level = moved * spread_squared / widened
         its = 0.5 * (moved * its_level - np.log(widened)) + math.log(chance_of) + math.log1p(-EMPTY_CHANCE)
         both = np.logaddexp(some, its)
         share = np.exp(its - both)
         some, level = both, (1 - share) * level + share * its_level
-    nothing = -(np.asarray(total)[..., None, None] / exposures.sum() / sigma)
-    none = nothing * (moved - 0.5 * nothing * (squares[None, :] - squares[:, None])) + math.log(EMPTY_CHANCE)
+    nothing = -(of_all / exposures.sum(axis=-1, keepdims=True) / noise)[..., None]
+    none = nothing * (moved - 0.5 * nothing * between) + math.log(EMPTY_CHANCE)
     empty = 1 / (1 + np.exp(np.clip(some - none, -50, 50)))
     level = (1 - empty) * level + empty * nothing
     stretch = np.logaddexp(some, none) + np.where(possible, lengths - 1, 0) * math.log1p(-chance)
@@ -264,7 +270,7 @@ def levels(
     chances = before[..., :, None] + stretch + after[..., None, :] + (ends[:, None] + ends) - before[..., -1:, None]
     weighted = np.exp(np.minimum(chances, 0.0)) * level
     steps = weighted.sum(axis=-1) - weighted.sum(axis=-2)  # what begins at a place, less what ends there
-    smooth = even + sigma * exposures * np.cumsum(steps, axis=-1)[..., :-1]
+    smooth = even + noise * exposures * np.cumsum(steps, axis=-1)[..., :-1]
     return np.asarray(smooth), np.asarray(before[..., -1] - 0.5 * (apart**2).sum(axis=-1))
 
 

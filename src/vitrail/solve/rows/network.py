@@ -249,7 +249,9 @@ def _normalised(rows: Floats, fallback: Floats) -> Floats:
 
 def even_numbers(given: Indices, generator: np.random.Generator) -> Floats:
     """Uniform numbers in [0, 1) that are spread evenly among the rows of any one value of ``given``."""
-    order = np.lexsort((generator.random(len(given)), given))
+    shuffled = np.argsort(generator.random(len(given)))  # faster than a stable sort; no two of 53 random bits are equal
+    values = given[shuffled]
+    order = shuffled[np.argsort(values.astype(np.uint16) if values.max(initial=0) < 2**16 else values, kind="stable")]
     made = np.empty(len(given))
     made[order] = (generator.random() + GOLDEN * np.arange(len(given))) % 1.0
     return made
