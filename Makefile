@@ -35,8 +35,10 @@ help:  ## list the targets
 demo: $(VENV)/.stamp-demo  ## explain a model of census incomes in private; writes a report to demo-output/
 	$(BIN)/python examples/demo.py
 
+# Compiled modules are kept: tests start hundreds of processes, each of which would compile them anew where a machine forbids it.
 test: $(VENV)/.stamp-test $(WEB)  ## the tests, and every example in a docstring
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --doctest-modules src tests
+	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	  $(BIN)/python -m pytest -n 2 --dist loadfile --doctest-modules src tests
 
 test-slow: $(VENV)/.stamp-test  ## the long statistical checks
 	$(BIN)/python -m pytest -m slow tests
