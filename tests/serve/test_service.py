@@ -159,25 +159,9 @@ def test_panes_of_one_second_are_listed_newest_first(tmp_path: Path) -> None:
     with serving(write_house(tmp_path), started=False) as service:
         wanted = [f"{n * 7 % 5}" * 32 for n in range(5)]  # names tell nothing about the order
         for place, name in enumerate(wanted):
-            job = Job(
-                name,
-                "alice",
-                "staff",
-                "pane",
-                "{}",
-                "a pane",
-                "running",
-                1.0,
-                "",
-                0.0,
-                1,
-                place,
-                "2026-11-18T12:00:00+00:00",
-            )
+            job = Job(name, "alice", "staff", "pane", "{}", "a pane", "running", 1.0, "", 0.0, 1, place, created="noon")
             service.store.add(job)
-            service.store.finish(
-                job, "done", finished="2026-11-18T12:00:01+00:00", kind="k", content=b"pane", title="a pane"
-            )
+            service.store.finish(job, "done", finished="noon", kind="a file", content=b"pane", title="a pane")
         assert [line.id for line in service.panes(person("alice"))] == wanted[::-1]
 
 

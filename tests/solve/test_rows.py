@@ -61,6 +61,10 @@ def test_levels_are_the_posterior_mean_over_all_ways_to_cut() -> None:
     assert np.array_equal(
         levels(np.stack([noisy, noisy + 50]), sigma, np.asarray(total), chance, spread, exposures)[0][1], other
     )
+    of_each = np.stack([np.ones(len(noisy)), exposures])
+    assert np.array_equal(
+        levels(np.stack([noisy, noisy + 50]), sigma, np.array([9.0, total]), chance, spread, of_each)[0][1], other
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,6 +99,17 @@ def test_without_noise_shares_are_the_counts() -> None:
         of_blocks = None if blocks is None else np.bincount(blocks, weights=counts)
         found = column_shares(counts, of_blocks, bins, 1e-3, 50_000.0)
         assert np.abs(found - counts / 50_000).max() < 1e-5
+
+
+@pytest.mark.parametrize("sigma", [0.0, 1e-9])
+def test_without_noise_blocks_that_hold_nobody_stay_empty(sigma: float) -> None:
+    bins = fine_bins("age", vt.Numeric(0, 99, integer=True), 100)
+    counts = np.zeros((2, 100))
+    counts[0, :20], counts[1, 50:] = 10.0, 4.0
+    of_blocks = np.stack([np.bincount(blocks_of(bins), weights=row) for row in counts])
+    together = column_shares(counts, of_blocks, bins, sigma, 200.0)
+    assert np.abs(together - counts / 200).max() < 1e-9
+    assert np.array_equal(together[1], column_shares(counts[1], of_blocks[1], bins, sigma, 200.0))
 
 
 def test_noise_alone_leaves_nearly_nothing_of_a_heavy_tail() -> None:

@@ -230,7 +230,7 @@ def levels(
         return noisy, np.zeros(noisy.shape[:-1])
     of_all = np.asarray(total)[..., None]
     even = of_all * exposures / exposures.sum(axis=-1, keepdims=True)
-    noise = np.maximum(sigma, LEAST_NOISE * of_all)
+    noise = np.maximum(sigma, LEAST_NOISE * np.maximum(of_all, 1.0))  # a block may hold nobody
     # In units of the noise: between places a and b the level is Gaussian, once for each a < b.
     apart = (noisy - even) / noise
     sums = np.concatenate([np.zeros((*noisy.shape[:-1], 1)), np.cumsum(exposures * apart, axis=-1)], axis=-1)

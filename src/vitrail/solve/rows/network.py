@@ -249,7 +249,7 @@ def _normalised(rows: Floats, fallback: Floats) -> Floats:
 
 def even_numbers(given: Indices, generator: np.random.Generator) -> Floats:
     """Uniform numbers in [0, 1) that are spread evenly among the rows of any one value of ``given``."""
-    shuffled = np.argsort(generator.random(len(given)))  # faster than a stable sort; no two of 53 random bits are equal
+    shuffled = np.argsort(generator.random(len(given)))  # not stable, so faster: equal numbers are next to unheard of
     values = given[shuffled]
     order = shuffled[np.argsort(values.astype(np.uint16) if values.max(initial=0) < 2**16 else values, kind="stable")]
     made = np.empty(len(given))
