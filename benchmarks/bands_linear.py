@@ -32,7 +32,8 @@ from vitrail.accounting import Cost, mu_of
 from vitrail.accounting.releases import Release
 from vitrail.explain.linear import descent
 from vitrail.explain.linear.local_linear import statistics_question
-from vitrail.explain.recipe import Ask, Recipe, drive, mu_of_units
+from vitrail.explain.recipe import Ask, Recipe, drive
+from vitrail.explain.split import mu_of_units
 from vitrail.solve.linear.descent import INTERCEPT_UNIT, Gradients, History
 from vitrail.solve.linear.labelled_rows import RowsExplainer, explain_on
 from vitrail.solve.linear.problem import LocalProblem, by_column

@@ -34,7 +34,8 @@ from local_setup import DELTA, Cache
 from reasons_truth import TreeSum, tree_sum
 from vitrail.accounting import Cost
 from vitrail.accounting.releases import Release
-from vitrail.explain.recipe import Ask, Recipe, Terms, drive, mu_of_units
+from vitrail.explain.recipe import Ask, Recipe, Terms, drive
+from vitrail.explain.split import mu_of_units
 from vitrail.vault import PublicRows
 
 CHOSEN_ON = ("adult", "framingham")

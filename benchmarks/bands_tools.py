@@ -24,7 +24,8 @@ from local_setup import DELTA
 from running import Part, Row
 from vitrail.accounting import Cost
 from vitrail.accounting.releases import Release
-from vitrail.explain.recipe import Ask, Recipe, drive, mu_of_units
+from vitrail.explain.recipe import Ask, Recipe, drive
+from vitrail.explain.split import mu_of_units
 from vitrail.results.band_claim import TWO_SIDED_95
 from vitrail.results.verdict import Judgement, Verdict, judge_sizes
 from vitrail.vault import PublicRows

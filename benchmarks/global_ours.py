@@ -19,7 +19,8 @@ from vitrail.accounting import Cost, mu_of
 from vitrail.accounting.releases import Release
 from vitrail.explain.effects import DependenceSummand, EffectsSummand, plan_clipped_effects
 from vitrail.explain.joint_sum import JointSum, released_rows
-from vitrail.explain.recipe import Ask, Recipe, Terms, drive, mu_of_units
+from vitrail.explain.recipe import Ask, Recipe, Terms, drive
+from vitrail.explain.split import mu_of_units
 from vitrail.solve.curves.dependence import DependencePlan, plan_dependence
 from vitrail.solve.curves.local_effects import EffectsPlan
 from vitrail.vault import PublicRows, rehearse

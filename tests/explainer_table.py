@@ -9,9 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 
 import vitrail as vt
+from vitrail.accounting import Cost
 from vitrail.explain.marginals import MarginalsExplainer
 from vitrail.explain.private_rows import PrivateRowsExplainer
 from vitrail.explain.recipe import Conversation, GlobalExplainer, Recipe, Terms
+from vitrail.explain.split import EPSILON, MU, Currency
 
 N_ROWS = 3000
 SCHEMA = vt.Schema(
@@ -38,8 +40,14 @@ def private(given: Mapping[str, Any] | None = None, *, epsilon: float = 20.0, **
     options = {"ledger": "memory", **more}
     held = rows() if given is None else given
     return vt.PrivateData(
-        held, SCHEMA, name="staff", n_rows_public=N_ROWS, target="rich", budget=vt.Budget(epsilon, 1e-6), **options
+        held, SCHEMA, name="staff", n_rows_public=N_ROWS, target="rich", budget=budget_of(epsilon), **options
     )
+
+
+def budget_of(epsilon: float) -> vt.Budget:
+    """So much for questions, and a purse for those with Laplace noise."""
+    purse = min(5.0, epsilon)
+    return vt.Budget(epsilon + purse, 1e-6, training=(purse, 0))
 
 
 def outputs(features: Any) -> Any:
@@ -93,6 +101,11 @@ class Row:
     bands: bool = True
     questions: int | None = 1
     quote_within: float = 3.0
+    currency: Currency = MU
+
+    def price(self, delta: float) -> Cost:
+        """What it costs in the tests."""
+        return self.currency.cost(self.currency.units(self.currency.price(self.epsilon, None, delta)))
 
 
 def any_curve(data: vt.PrivateData, model: vt.Model, **more: Any) -> vt.AnyCurve:
@@ -211,6 +224,21 @@ TABLE: list[Row] = [
         lambda data, model, **more: vt.AccumulatedEffects(data, model, columns=["hours"], key="table", **more),
         questions=4,
         quote_within=10.0,
+    ),
+    Row(
+        "partial dependence with Laplace noise",
+        lambda data, model, **more: vt.PartialDependence(data, model, columns=["sex"], noise="laplace", key="table", **more),
+        questions=2,
+        currency=EPSILON,
+    ),
+    Row(
+        "accumulated effects with Laplace noise",
+        lambda data, model, **more: vt.AccumulatedEffects(
+            data, model, columns=["sex"], noise="laplace", key="table", **more
+        ),
+        questions=3,
+        quote_within=10.0,
+        currency=EPSILON,
     ),
     Row(
         "permutation importance",

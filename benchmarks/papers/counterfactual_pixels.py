@@ -18,7 +18,8 @@ from papers.yang_published import published_dpc, published_search
 from vitrail.accounting import Cost
 from vitrail.accounting.guarantee import question_mu
 from vitrail.explain.counterfactual import moments_question, shortened, training
-from vitrail.explain.recipe import Terms, drive, mu_of_units
+from vitrail.explain.recipe import Terms, drive
+from vitrail.explain.split import mu_of_units
 from vitrail.solve.counterfactual.codes import code_of
 
 CLIP = 10.0

@@ -25,7 +25,8 @@ from vitrail.accounting import Basis, Cost
 from vitrail.accounting.guarantee import Guarantee
 from vitrail.accounting.releases import Release
 from vitrail.explain.linear.descent import GradientRows
-from vitrail.explain.recipe import Ask, Recipe, Terms, drive, mu_of_units
+from vitrail.explain.recipe import Ask, Recipe, Terms, drive
+from vitrail.explain.split import mu_of_units
 from vitrail.solve.linear.descent import Gradients
 
 R = TypeVar("R")

@@ -72,6 +72,7 @@ from .vault import BoundedSum as BoundedSum
 from .vault import CellCounts as CellCounts
 from .vault import GramSum as GramSum
 from .vault import GroupedSum as GroupedSum
+from .vault import LaplaceSum as LaplaceSum
 from .vault import PrivateData as PrivateData
 from .vault import ProductSum as ProductSum
 from .vault import Quote as Quote

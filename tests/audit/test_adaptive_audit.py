@@ -25,7 +25,8 @@ import pytest
 import vitrail as vt
 from error_rates import CONFIDENCE
 from vitrail.explain.linear.descent import Stream
-from vitrail.explain.recipe import Terms, drive, mu_of_units
+from vitrail.explain.recipe import Terms, drive
+from vitrail.explain.split import mu_of_units
 from vitrail.solve.linear.descent import Gradients, History
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable

@@ -11,7 +11,6 @@ import vitrail as vt
 from every_explainer import EVERY, explained
 from explainer_table import SCHEMA, TABLE, Row, model, private
 from vitrail.accounting import Cost
-from vitrail.accounting.guarantee import question_mu
 from vitrail.errors import InvalidInput
 from vitrail.explain import quoted, recipe
 
@@ -39,7 +38,7 @@ def test_a_quote_is_free_and_shows_the_same_kind_of_result(row: Row, monkeypatch
     explainer = row.make(data, model())
     assert len(data.budget.entries) == len(private({name: [] for name in SCHEMA}).budget.entries)
     assert quote.fits
-    price = Cost.of_mu(question_mu(row.epsilon, None, data.delta))
+    price = row.price(data.delta)
     assert quote.price.cost == price
     if row.bands:
         real = explained(row, private())

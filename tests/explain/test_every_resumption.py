@@ -12,7 +12,6 @@ import vitrail as vt
 from every_explainer import EVERY, conversation, explained
 from explainer_table import SCHEMA, Row, private, rows
 from vitrail.accounting import Cost
-from vitrail.accounting.guarantee import question_mu
 from vitrail.explain.recipe import Conversation
 from vitrail.vault import PublicRows
 
@@ -35,7 +34,7 @@ def test_a_run_that_broke_off_goes_on_where_it_stopped(row: Row, tmp_path: Path,
         with pytest.raises(Killed):
             run_and_die(row, broken, after=n)
         spent = broken.budget.spent
-        assert spent == Cost.of_mu(question_mu(row.epsilon, None, data.delta))  # the whole price is set aside
+        assert spent == row.price(data.delta)  # the whole price is set aside
         resumed = private(ledger=where)
         result = explained(row, resumed)
         assert resumed.budget.spent == result.cost
@@ -67,8 +66,8 @@ def run_and_die(row: Row, data: vt.PrivateData, after: int) -> None:
 def test_the_whole_conversation_runs_on_an_auditors_rows(row: Row) -> None:
     data = private({name: [] for name in SCHEMA})
     public = PublicRows(rows(400), SCHEMA, 400, "rich", block_rows=256)
-    result, releases = conversation(row, data).on(public, mu=1.0)
+    result, releases = conversation(row, data).on(public, epsilon=row.epsilon)
     assert releases
-    assert sum((release.cost for release in releases), Cost()) <= Cost.of_mu(1.0)
+    assert sum((release.cost for release in releases), Cost()) <= row.price(data.delta)
     assert result.frame()
     assert data.budget.spent == Cost()

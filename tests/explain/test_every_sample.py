@@ -10,8 +10,6 @@ import pytest
 import vitrail as vt
 from every_explainer import EVERY
 from explainer_table import Row, model, private
-from vitrail.accounting import Cost
-from vitrail.accounting.guarantee import question_mu
 from vitrail.errors import InvalidInput
 
 OF_ALL_ROWS = {
@@ -22,6 +20,8 @@ OF_ALL_ROWS = {
     "counterfactual with a code and rows",
     "groups",
     "groups of two columns",
+    "partial dependence with Laplace noise",
+    "accumulated effects with Laplace noise",
     "local descent",
     "local adaptive",
     "local enhanced",
@@ -57,7 +57,7 @@ def test_an_explainer_of_a_sample_says_so_or_refuses(row: Row) -> None:
     result = run()
     notes = [*result.report.notes, *result.private_rows.notes] if isinstance(result, vt.Pane) else result.notes
     assert any(NOTE in note for note in notes)
-    price = Cost.of_mu(question_mu(row.epsilon, None, data.delta))
+    price = row.price(data.delta)
     assert result.cost <= price
     assert result.cost.pico_mu_squared > (1 - 1e-6) * price.pico_mu_squared - 10 or row.questions is None
     if row.bands:

@@ -36,7 +36,8 @@ from recipe_setup import (
 from vitrail.accounting import Cost, epsilon_of
 from vitrail.errors import BudgetExceeded, InvalidInput, LedgerError
 from vitrail.explain.marginals import marginals_question
-from vitrail.explain.recipe import Ask, Recipe, Split, Terms, cost_of, mu_of_units, scaled
+from vitrail.explain.recipe import Ask, Recipe, Split, Terms, cost_of, scaled
+from vitrail.explain.split import mu_of_units
 from vitrail.vault.public_facts import PublicFacts
 
 # --- prices ----------------------------------------------------------------------------------------------------------

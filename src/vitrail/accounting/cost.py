@@ -103,6 +103,11 @@ class Cost:
         return cls(0, math.ceil(_decimal(epsilon) * PICO), math.ceil(_decimal(delta) * QUECTO))
 
     @classmethod
+    def of_epsilon(cls, epsilon: Fraction) -> Cost:
+        """Cost of an epsilon-DP question, paid from the purse where epsilons add up."""
+        return cls(0, math.ceil(epsilon * PICO))
+
+    @classmethod
     def capacity(cls, mu: float, block_epsilon: float = 0.0, block_delta: float = 0.0) -> Cost:
         """The largest total an account may reach; rounded down, where costs round up."""
         return cls(

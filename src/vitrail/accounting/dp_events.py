@@ -9,7 +9,8 @@ too; our own bill asks for the whole price. *A training run* is what its fixed b
 exponential mechanism (``vault.training.choice``), whose losses reach its epsilon far more often than delta. It is stated by
 what was proven and charged, as the worst mechanism that is (epsilon, delta)-DP: randomised response at epsilon, and with
 probability delta everything (Kairouz, Oh & Viswanath 2015). A discrete Laplace of sensitivity 1 is that response where rows
-come and go, for which dp-accounting takes no other.
+come and go, for which dp-accounting takes no other. *A Laplace sum* is stated so as well, with no delta: a neighbour may
+move one coordinate or several, and that response is the worst of all.
 
 *Neighbours.* An accountant for ``REPLACE_ONE`` takes a noise multiplier relative to what one row adds, and knows itself that
 an exchange moves a sum twice as far. Our prices are of the exchange, so the multiplier is 2/mu there, and samples are not
@@ -68,11 +69,11 @@ class DpCharge:
     time_utc, analyst, question : str
         When, who, and what, in a few words.
     mechanism : str
-        The kind of event that the ledger holds: ``gaussian-sum``, ``selection``, ``fixed-block``.
+        The kind of event that the ledger holds: ``gaussian-sum``, ``selection``, ``fixed-block``, ``laplace-sum``.
     cost : Cost
         What was charged.
     noise_multiplier : float
-        Of each Gaussian sum, as an accountant for the account's neighbours takes it.
+        Of each Gaussian sum, as an accountant for the account's neighbours takes it; of a Laplace sum, one over epsilon.
     sampling_rate : float
         The probability with which a row enters a sum; 1 where all do.
     steps : int
@@ -96,12 +97,12 @@ class DpCharge:
     @property
     def is_block(self) -> bool:
         """Whether the training purse paid for it."""
-        return self.mechanism == "fixed-block"
+        return self.mechanism in ("fixed-block", "laplace-sum")
 
     @property
-    def is_choice(self) -> bool:
-        """Whether it was a choice among training runs, of which the sums are a part only."""
-        return self.is_block and self.question == CHOICE
+    def is_by_price(self) -> bool:
+        """Whether its price states it: a Laplace sum; a choice among training runs, of which sums are a part only."""
+        return self.mechanism == "laplace-sum" or (self.is_block and self.question == CHOICE)
 
     @property
     def key(self) -> tuple[str, int] | None:
@@ -110,7 +111,7 @@ class DpCharge:
 
     def event(self, *, sampled: bool = True, exchanged: bool = False) -> dict[str, JsonValue]:
         """As dp-accounting names it: kinds and parameters; a question without its sampling if that is not counted."""
-        if self.is_choice:
+        if self.is_by_price:
             return _worst_event(self.cost.block_epsilon, self.cost.block_delta, exchanged=exchanged)
         made: dict[str, JsonValue] = {"kind": "GaussianDpEvent", "noise_multiplier": self.noise_multiplier}
         if self.sampling_rate < 1 and sampled:
@@ -231,9 +232,9 @@ def _most_steps(parts: Mapping[int, list[DpCharge]], *, exchanged: bool) -> Iter
         steps: Counter[DpCharge] = Counter()
         for charge in charges:
             if charge.is_block:
-                about = (CHOICE, charge.mechanism, charge.cost) if charge.is_choice else ("", charge.mechanism, Cost())
+                about = (CHOICE, charge.mechanism, charge.cost) if charge.is_by_price else ("", charge.mechanism, Cost())
                 kind = DpCharge(0, "", "", *about, charge.noise_multiplier, charge.sampling_rate)
-                steps[kind] += 1 if charge.is_choice else charge.steps
+                steps[kind] += 1 if charge.is_by_price else charge.steps
         most |= steps  # of each kind the larger number
     for kind, count in most.items():
         yield _repeated(kind.event(exchanged=exchanged), count)
@@ -242,7 +243,11 @@ def _most_steps(parts: Mapping[int, list[DpCharge]], *, exchanged: bool) -> Iter
 def _worst_event(epsilon: float, delta: float, *, exchanged: bool) -> dict[str, JsonValue]:
     """The worst mechanism that is (epsilon, delta)-DP; numbers are rounded to the safe side, by parts in a million."""
     odds = math.exp(-epsilon) * (1 - 1e-12)
-    response: JsonValue = {"kind": "DiscreteLaplaceDpEvent", "noise_parameter": epsilon, "sensitivity": 1}
+    response: dict[str, JsonValue] = {"kind": "DiscreteLaplaceDpEvent", "noise_parameter": epsilon, "sensitivity": 1}
+    if exchanged and not delta:
+        return {"kind": "RandomizedResponseDpEvent", "noise_parameter": 2 * odds / (1 + odds), "num_buckets": 2}
+    if not delta:
+        return response
     told: JsonValue = _sampled(delta * (1 + 1e-5), {"kind": "LaplaceDpEvent", "noise_multiplier": _NO_NOISE})
     if exchanged:
         kind = "RandomizedResponseDpEvent"

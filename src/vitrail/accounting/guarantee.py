@@ -35,6 +35,12 @@ def check_epsilon_delta(epsilon: float, delta: float, what: str = "a budget") ->
         raise InvalidInput(f"delta of {what} is {delta}; it must lie strictly between 0 and 1, for example 1e-6")
 
 
+def check_epsilon(epsilon: float, what: str = "a question") -> float:
+    """The epsilon of something that has no delta, or an error that says what is wrong with it."""
+    check_epsilon_delta(epsilon, 0.5, what)
+    return float(epsilon)
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """The most privacy an account may ever spend.
@@ -44,8 +50,8 @@ class Budget:
     epsilon, delta : float
         The promise for everything together.
     training : (float, float)
-        The part (epsilon, delta) set aside for fixed blocks, such as private training runs. It can be spent on
-        nothing else, and nothing else can be spent on them.
+        The part (epsilon, delta) set aside for what adds up in epsilon: private training runs, and questions with Laplace
+        noise. It can be spent on nothing else, and nothing else can be spent on them.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats
-from ..accounting.guarantee import Guarantee, question_mu
+from ..accounting.guarantee import Guarantee
 from ..accounting.neighbours import check_neighbours
 from ..accounting.releases import Release
 from ..errors import InvalidInput
@@ -80,16 +80,18 @@ def explainer(
     check_draws(draws)
     check_confidence(confidence)
     data = talk.data
-    price = question_mu(epsilon, mu, data.delta)
+    price, in_epsilon = talk.currency.price(epsilon, mu, data.delta), talk.currency.in_epsilon
+    paid = {"epsilon": price} if in_epsilon else {"mu": price}
     samples: list[list[list[Floats]]] = [[], []]
     with progress("having conversations", 2 * draws) as advance:
         for side, sample in zip((rows, neighbour), samples, strict=True):
             public = PublicRows(side, data.schema, data.n_rows_public, data.target, data.neighbours, person=data.person)
             for _ in range(draws + 2 * PROBE_DRAWS):
-                answer, releases = talk.on(public, mu=price)
+                answer, releases = talk.on(public, **paid)
                 sample.append([*map(_numbers, releases), *([_frame_numbers(answer)] if result else [])])
                 advance(1)
-    claim = Guarantee.of_mu(price, data.delta, check_neighbours(data.neighbours))
+    neighbours = check_neighbours(data.neighbours)
+    claim = Guarantee(price, 0.0, 0.0, neighbours) if in_epsilon else Guarantee.of_mu(price, data.delta, neighbours)
     return mechanism(
         lambda table, count: np.stack(list(islice(table, count))),
         _tables(samples),

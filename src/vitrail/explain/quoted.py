@@ -23,9 +23,8 @@ import numpy as np
 
 from .. import _checks
 from .._tables import html_table
-from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
+from ..accounting import JsonValue, rounded_up
 from ..accounting.gdp import LARGEST_MU
-from ..accounting.guarantee import question_mu
 from ..accounting.releases import Release
 from ..errors import InvalidInput, ModelError
 from ..model import Model
@@ -37,7 +36,7 @@ from ..solve.curves.reference import reference_rows
 from ..vault import PublicRows, Quote
 from .marginals import seen_marginals
 from .recipe import N_CORNERS, Ask, Conversation, Side, Terms
-from .split import mu_of_units
+from .split import price_of_units
 
 if TYPE_CHECKING:
     from ..results.band_claim import BandClaim
@@ -51,8 +50,8 @@ CLOSE_ENOUGH = 0.02
 """A search for an accuracy stops when the half-width is this much, relatively, below what was asked for."""
 MOST_TRIES = 12
 PRICE_STEP, CLEAR_ENOUGH = 4.0, 1.15
-"""A search for a verdict multiplies mu by the one until it turns, and stops when two prices are as close as the other."""
-SMALLEST_MU = 1e-4
+"""A search for a verdict multiplies the price by the one until it turns; it stops when two prices are as close as the other."""
+SMALLEST_PRICE = 1e-4
 SEED = 22
 """Of the noise of a stand-in: it hides nothing, and a quote is the same again."""
 BLOCK_ROWS = 256
@@ -165,7 +164,7 @@ def quote_asked(
 ) -> Quoted[R]:
     """The quote at a price, or the cheapest with bands so narrow or a verdict so clear; one of them is given."""
     if half_width is None and verdict is None:
-        return quote(conversation, question_mu(epsilon, mu, conversation.data.delta))
+        return quote(conversation, conversation.currency.price(epsilon, mu, conversation.data.delta))
     if epsilon is not None or mu is not None or (half_width is not None and verdict is not None):
         raise InvalidInput(
             "give a quote a price (epsilon= or mu=) or an accuracy (half_width=, or verdict='clear'), and one of them only"
@@ -173,20 +172,20 @@ def quote_asked(
     return quote_for_verdict(conversation, verdict) if half_width is None else quote_for(conversation, half_width)
 
 
-def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
-    """The quote of a conversation at a price."""
+def quote(conversation: Conversation[R], price: float) -> Quoted[R]:
+    """The quote of a conversation at a price, in its currency."""
     data = conversation.data
     seen = conversation.seen if conversation.seen is not None else seen_marginals(data)
-    terms, units = replace(Terms.of(data, mu), public_rows=STAND_IN_ROWS), Cost.of_mu(mu)
+    terms, units = replace(conversation.terms(price), public_rows=STAND_IN_ROWS), conversation.currency.units(price)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is asked for
         answer = stand_in(terms, STAND_IN_ROWS, seen, conversation.models[:1])
-        results = [conversation.run(terms, units.pico_mu_squared, answer) for _ in range(conversation.quote_draws)]
+        results = [conversation.run(terms, units, answer) for _ in range(conversation.quote_draws)]
     stands_on = "the schema" if seen is None else "histograms bought before"
     known = [width for result in results if (width := getattr(result, "half_width", None)) is not None]
     verdicts = [verdict for result in results for verdict in _verdicts_of(result)]
     width = median(known) if known else None
-    return Quoted(data.price_tag(units), results[0], stands_on, width, usual_verdict(verdicts))
+    return Quoted(data.price_tag(conversation.currency.cost(units)), results[0], stands_on, width, usual_verdict(verdicts))
 
 
 def _verdicts_of(result: object) -> tuple[Verdict, ...]:
@@ -199,27 +198,27 @@ def _verdicts_of(result: object) -> tuple[Verdict, ...]:
 def quote_for_verdict(conversation: Conversation[R], verdict: str | None) -> Quoted[R]:
     """The cheapest quote whose verdict is expected to be at least ``verdict``: price steps of 4, then halved in between."""
     wanted = Verdict(_checks.choice("verdict", verdict, (Verdict.CLEAR, Verdict.WEAK)))
-    low, high, mu, best = SMALLEST_MU, LARGEST_MU, 0.3, None
+    low, high, price, best = SMALLEST_PRICE, LARGEST_MU, 0.3, None
     with progress("looking for the price", MOST_TRIES) as advance:
         for _ in range(MOST_TRIES):
-            tried = quote(conversation, mu)
+            tried = quote(conversation, price)
             advance(1)
             if tried.verdict is None:
                 raise InvalidInput("this explainer has no bands, so no verdict can be asked of it; give a price instead")
             if tried.verdict.at_least(wanted):
-                high, best = mu, tried
+                high, best = price, tried
             else:
-                low = mu
+                low = price
             if best is None:
-                mu = min(mu * PRICE_STEP, LARGEST_MU)
-            elif low == SMALLEST_MU:
-                mu = max(mu / PRICE_STEP, SMALLEST_MU)
+                price = min(price * PRICE_STEP, LARGEST_MU)
+            elif low == SMALLEST_PRICE:
+                price = max(price / PRICE_STEP, SMALLEST_PRICE)
             else:
-                mu = math.sqrt(low * high)
-            if low >= LARGEST_MU or high <= SMALLEST_MU or high / low < CLEAR_ENOUGH:
+                price = math.sqrt(low * high)
+            if low >= LARGEST_MU or high <= SMALLEST_PRICE or high / low < CLEAR_ENOUGH:
                 break
     if best is None:
-        dearest = epsilon_of(min(low, LARGEST_MU), conversation.data.delta)
+        dearest = conversation.currency.epsilon(min(low, LARGEST_MU), conversation.data.delta)
         raise InvalidInput(
             f"no price up to epsilon {rounded_up(dearest)} makes the verdict {wanted} on rows drawn from the schema or from "
             "histograms: what would be shown there is nothing, or too many columns or points are asked at once"
@@ -230,30 +229,30 @@ def quote_for_verdict(conversation: Conversation[R], verdict: str | None) -> Quo
 def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:
     """The cheapest quote whose median band half-width is at most ``half_width``, by bisection over quotes.
 
-    Half-widths fall about as 1/mu, so the search steps on a logarithmic scale from the last two prices.
+    Half-widths fall about as one over the price, so the search steps on a logarithmic scale from the last two prices.
     """
     _checks.positive("half_width", half_width)
-    low, high = SMALLEST_MU, LARGEST_MU
-    mu, best = 0.3, None
+    low, high = SMALLEST_PRICE, LARGEST_MU
+    price, best = 0.3, None
     with progress("looking for the price", MOST_TRIES) as advance:
         for _ in range(MOST_TRIES):
-            tried = quote(conversation, mu)
+            tried = quote(conversation, price)
             advance(1)
             width = tried.half_width
             if width is None:
                 raise InvalidInput("this explainer has no bands, so no accuracy can be asked of it; give a price instead")
             if width <= half_width:
-                high, best = mu, tried
+                high, best = price, tried
                 if width >= (1 - CLOSE_ENOUGH) * half_width or low / high > 1 - CLOSE_ENOUGH:
                     break
             else:
-                low = mu
+                low = price
                 if high / low < 1 + CLOSE_ENOUGH:
                     break
-            guess = mu * width / (half_width * (1 - CLOSE_ENOUGH / 2))
-            mu = guess if low * 1.001 < guess < high * 0.999 else math.sqrt(low * high)
+            guess = price * width / (half_width * (1 - CLOSE_ENOUGH / 2))
+            price = guess if low * 1.001 < guess < high * 0.999 else math.sqrt(low * high)
     if best is None:
-        widest = epsilon_of(min(low, LARGEST_MU), conversation.data.delta)
+        widest = conversation.currency.epsilon(min(low, LARGEST_MU), conversation.data.delta)
         raise InvalidInput(
             f"no price up to epsilon {rounded_up(widest)} makes the bands as narrow as {half_width:g}; they rest on more "
             "than noise. Ask for wider ones, or for fewer columns or points at once"
@@ -281,7 +280,7 @@ def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None, mode
     noise = np.random.default_rng(SEED)
 
     def answer(ask: Ask, units: int, step: int) -> Release:
-        mu = mu_of_units(units)
+        mu = price_of_units(ask.question, units)
         return rows.scaled(ask.question, mu=mu, delta=terms.delta, n_rows=terms.n_rows_public, noise=noise)
 
     return answer

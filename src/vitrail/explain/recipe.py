@@ -12,9 +12,9 @@ an auditor's rows    ``Conversation.on``: the real mechanisms on rows of the aud
 a service            no conversation: the explainer is described to whoever holds the data (``elsewhere``)
 ===================  ================================================================================================
 
-*The price* is a whole number of the ledger's units (trillionths of mu squared). A question gets the units between the
-running sums of shares before and after it (:class:`Split`), so the questions of a recipe whose shares add up to 1 cost
-exactly the price, and never more on any path. What a finished recipe did not book is given back.
+*The price* is a whole number of the ledger's units (trillionths of mu squared, or of epsilon: ``Currency``). A question gets
+the units between the running sums of shares before and after it (:class:`Split`), so the questions of a recipe whose shares
+add up to 1 cost exactly the price, and never more on any path. What a finished recipe did not book is given back.
 *Resuming.* A recipe is deterministic given its answers. Its identity (what is explained, options, points, model, price,
 dataset) names the conversation, and the step number names the question in it. A stored answer of that step is delivered
 whatever the last bits of the question are this time; a step that was booked and not stored is computed again with fresh
@@ -42,7 +42,7 @@ from .. import _checks
 from .._types import Floats
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.cost import PICO
-from ..accounting.guarantee import Guarantee, question_mu
+from ..accounting.guarantee import Guarantee
 from ..accounting.neighbours import Neighbours, rows_per_person_of, sensitivity_factor
 from ..accounting.releases import Release
 from ..errors import InvalidInput, ModelError, VitrailError
@@ -53,7 +53,7 @@ from ..schema import Schema
 from .elsewhere import elsewhere
 from .row_count import warn_of_contradiction
 from .sampled import sampled_question
-from .split import Split, mu_of_units
+from .split import MU, Currency, Split, price_of_units
 
 if TYPE_CHECKING:
     from ..results.marginals import Marginals
@@ -157,8 +157,8 @@ class Terms:
         As declared: the column that is no feature, the row count, the relation (``accounting.neighbours``).
     delta : float
         At which epsilons are stated.
-    mu : float
-        The price of the whole recipe.
+    mu, epsilon : float
+        The price of the whole recipe, in the currency of its questions; the other is 0.
     public_rows : int
         About how many public rows the model may be asked at most, in each step of the post-processing. Small in a rehearsal.
     sampling_rate : float
@@ -175,6 +175,7 @@ class Terms:
     mu: float
     public_rows: int = PUBLIC_ROWS
     sampling_rate: float = 1.0
+    epsilon: float = 0.0
 
     @classmethod
     def of(cls, data: PrivateData, mu: float) -> Terms:
@@ -193,7 +194,7 @@ class Terms:
 
     def scaled(self, share: float) -> Terms:
         """The terms of a recipe inside this one, for ``share`` of mu squared."""
-        return replace(self, mu=self.mu * math.sqrt(share))
+        return replace(self, mu=self.mu * math.sqrt(share), epsilon=self.epsilon * share)
 
     def noise_of_mean(self, share: float = 1.0) -> float:
         """Noise standard deviation of the mean over rows of a quantity of L2 bound 1, bought for ``share``."""
@@ -216,7 +217,7 @@ def cost_of(releases: Sequence[Promised]) -> Cost:
 
 
 Side: TypeAlias = Callable[[Ask, int, int], Release]
-"""Answers an ask, given its price in whole ledger units (``mu_of_units``) and its step."""
+"""Answers an ask, given its price in whole ledger units (``price_of_units``) and its step."""
 
 
 def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
@@ -265,31 +266,36 @@ class Conversation(Generic[R]):
     """Draws of the noise that the half-width of a quote is the median of."""
     sampling_rate: float = 1.0
     """Of every question that the recipe asks about rows (``sampled``)."""
+    currency: Currency = MU
+
+    def terms(self, price: float) -> Terms:
+        """What the recipe may know, at a price in its currency."""
+        return Terms.of(self.data, price) if self.currency == MU else replace(Terms.of(self.data, 0.0), epsilon=price)
 
     # --- the vault ---------------------------------------------------------------------------------------------------
 
     def explain(self, *, epsilon: Given = None, mu: Given = None) -> R:
         """Have the conversation with the vault: rehearse, reserve the price, ask, give back what was not booked."""
-        data, price = self.data, question_mu(epsilon, mu, self.data.delta)
-        units = math.floor(Fraction(price) ** 2 * PICO) if mu is not None else Cost.of_mu(price).pico_mu_squared
+        data, price = self.data, self.currency.price(epsilon, mu, self.data.delta)
+        units = math.floor(Fraction(price) ** 2 * PICO) if mu is not None else self.currency.units(price)
         if units < 1:
             raise InvalidInput(f"mu is {price!r}, too small to buy anything; ask for more")
         with one_bar(self.label) as phase:
             if (name := self._name(units)) is None or not data.has_begun(name):
                 with phase("rehearsal on public rows", 0.0):
                     self.rehearse(price)
-            reservation, booked = data.reserve(Cost(units), recipe=name, label=self.label), Cost()
+            reservation, booked = data.reserve(self.currency.cost(units), recipe=name, label=self.label), Cost()
 
             def answer(ask: Ask, step_units: int, step: int) -> Release:
                 nonlocal booked
-                mu, cost, label = mu_of_units(step_units), Cost(step_units), ask.label or self.label
-                with phase(label, ask.share):
-                    release = data.ask_reserved(reservation, ask.question, mu=mu, booked=cost, step=step, label=label)
+                paid, cost = price_of_units(ask.question, step_units), self.currency.cost(step_units)
+                with phase(label := ask.label or self.label, ask.share):
+                    release = data.ask_reserved(reservation, ask.question, price=paid, booked=cost, step=step, label=label)
                 booked += release.cost
                 return release
 
             try:
-                result = self.run(Terms.of(data, price), units, answer)
+                result = self.run(self.terms(price), units, answer)
             except Exception as error:
                 self._say_what_was_charged(error, booked)
                 raise
@@ -312,7 +318,7 @@ class Conversation(Generic[R]):
         """A model, or this library, fails after the first charge: what was paid, and that it is not lost."""
         if booked == Cost() or (isinstance(error, VitrailError) and not isinstance(error, ModelError)):
             return
-        epsilon = rounded_up(epsilon_of(booked.mu, self.data.delta))
+        epsilon = rounded_up((epsilon_of(booked.mu, self.data.delta) if booked.mu else 0.0) + booked.block_epsilon)
         kept = "" if self.identity is None else ": asking again at the same price goes on from there"
         said = f"Epsilon {epsilon} was charged before that, and stays charged. What was released is kept{kept}"
         if isinstance(error, ModelError):
@@ -342,15 +348,15 @@ class Conversation(Generic[R]):
 
     # --- a stand-in --------------------------------------------------------------------------------------------------
 
-    def rehearse(self, mu: float) -> R:
+    def rehearse(self, price: float) -> R:
         """Run the recipe on a few rows that are nobody's: what is wrong with model, shapes or options is said, free."""
         from .quoted import stand_in, try_model
 
         for model in self.models:
             try_model(model, self.data.feature_schema)
-        terms = replace(Terms.of(self.data, mu), public_rows=REHEARSED_PUBLIC_ROWS)
+        terms = replace(self.terms(price), public_rows=REHEARSED_PUBLIC_ROWS)
         rehearsed = replace(self, recipe=self.rehearsal or self.recipe)
-        return rehearsed.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS))
+        return rehearsed.run(terms, self.currency.units(price), stand_in(terms, REHEARSAL_ROWS))
 
     def quote(self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None, verdict: Goal = None) -> Quoted[R]:
         """What it would cost and how good it would be: the same result, from nobody's rows. Reads no row, charges nothing.
@@ -363,15 +369,15 @@ class Conversation(Generic[R]):
 
     # --- an auditor's rows -------------------------------------------------------------------------------------------
 
-    def on(self, rows: PublicRows, *, mu: float) -> tuple[R, tuple[Release, ...]]:
+    def on(self, rows: PublicRows, *, epsilon: Given = None, mu: Given = None) -> tuple[R, tuple[Release, ...]]:
         """Have the conversation with rows of one's own: the result, and every release it was made of. No ledger."""
-        releases: list[Release] = []
+        releases, price = list[Release](), self.currency.price(epsilon, mu, self.data.delta)
 
         def answer(ask: Ask, units: int, step: int) -> Release:
-            releases.append(rows.ask(ask.question, mu=mu_of_units(units), delta=self.data.delta))
+            releases.append(rows.ask(ask.question, mu=price_of_units(ask.question, units), delta=self.data.delta))
             return releases[-1]
 
-        result = self.run(Terms.of(self.data, mu), Cost.of_mu(mu).pico_mu_squared, answer)
+        result = self.run(self.terms(price), self.currency.units(price), answer)
         return result, tuple(releases)
 
 

@@ -121,11 +121,12 @@ def _question_text(requested: float, remaining: float, delta: float, whose: str)
 
 
 def _block_text(cost: Cost, left: Cost, capacity: Cost, whose: str) -> str:
-    asked = f"This training block costs epsilon {rounded_up(cost.block_epsilon)} and delta {rounded_up(cost.block_delta)}"
+    delta = f" and delta {rounded_up(cost.block_delta)}" if cost.quecto_delta else ""
+    asked = f"This {'training block' if delta else 'question'} costs epsilon {rounded_up(cost.block_epsilon)}{delta}"
     if capacity.pico_epsilon == 0:
         return (
-            f"{asked}, but {whose} has no training purse. Nothing was charged for it. A training purse is set aside when a "
-            "budget is made: Budget(epsilon, delta, training=(epsilon, delta))."
+            f"{asked}, but {whose} has no training purse. Nothing was charged for it. That purse, for training runs and for "
+            "Laplace noise, is set aside when a budget is made: Budget(epsilon, delta, training=(epsilon, delta))."
         )
     return (
         f"{asked}, but only epsilon {rounded_down(left.block_epsilon)} and delta {rounded_down(left.block_delta)} are left "

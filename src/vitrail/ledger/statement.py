@@ -22,6 +22,7 @@ from ..accounting import (
     Cost,
     FixedBlock,
     JsonValue,
+    LaplaceSum,
     Spending,
     epsilon_of,
     event_from_json,
@@ -378,6 +379,8 @@ def _dp_charge(entry: Entry, neighbours: Neighbours) -> DpCharge:
     told = entry.seq, entry.time_utc, entry.analyst or "", question_text(entry), event.kind, entry.cost
     if isinstance(event, FixedBlock):
         return DpCharge(*told, event.noise_multiplier, event.sampling_rate, event.steps, *which)
+    if isinstance(event, LaplaceSum):
+        return DpCharge(*told, event.scale / event.sensitivity, 1.0, 1, *which)
     if is_exchange(neighbours):
         return DpCharge(*told, 2 / entry.cost.mu, 1.0, 1, *which)
     rate = _sampling_rate(entry) if rows_per_person_of(neighbours) == 1 else 1.0  # such rows have a coin each

@@ -6,6 +6,7 @@ from .questions.bounded_sum import BoundedSum
 from .questions.cell_counts import CellCounts, root_up
 from .questions.gram_sum import GramSum
 from .questions.grouped_sum import GroupedSum
+from .questions.laplace_sum import LaplaceSum
 from .questions.product_sum import ProductSum
 from .questions.question import Question
 from .questions.select import Select
@@ -26,6 +27,7 @@ __all__ = [
     "CellCounts",
     "GramSum",
     "GroupedSum",
+    "LaplaceSum",
     "MapChoice",
     "MapScores",
     "MapTraining",

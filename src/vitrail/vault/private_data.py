@@ -10,7 +10,7 @@ from typing import NoReturn, TypeAlias, overload
 
 from .. import _checks
 from ..accounting import Basis, Cost, Event, JsonValue
-from ..accounting.guarantee import Budget, Guarantee, emptiness, question_mu
+from ..accounting.guarantee import Budget, Guarantee, emptiness
 from ..accounting.releases import Release
 from ..errors import InvalidInput
 from ..ledger import Charge, Part, Replay, Reservation, Statement, open_ledger
@@ -333,12 +333,12 @@ class PrivateData:
 
         Parameters
         ----------
-        question : BoundedSum, CellCounts, GramSum, ProductSum, Select or GroupedSum
+        question : BoundedSum, CellCounts, GramSum, ProductSum, Select, GroupedSum or LaplaceSum
             What to ask.
         epsilon : float, optional
             This question's own epsilon, at the account's delta.
         mu : float, optional
-            The price as GDP, instead of ``epsilon``.
+            The price as GDP, instead of ``epsilon``. A LaplaceSum has none.
 
         Returns
         -------
@@ -428,14 +428,14 @@ class PrivateData:
         )
 
     def ask_reserved(
-        self, reservation: Reservation, question: Question, *, mu: float, booked: Cost, step: int, label: str
+        self, reservation: Reservation, question: Question, *, price: float, booked: Cost, step: int, label: str
     ) -> Release:
         """Answer a step of a conversation, booked against its reservation; a step that was answered before is replayed.
 
-        A question with a key of its own is known by that; any other by the conversation and its step. ``booked``: the
-        step's share in whole units, of which ``mu`` may miss the last.
+        A question with a key of its own is known by that; any other by the conversation and its step. ``price`` is in mu, or
+        in epsilon where the question is; ``booked`` the step's share in whole units, of which it may miss the last.
         """
-        plan = self.__plan(question, None, mu)
+        plan = question.plan(price, self.__facts)
         key = self.__key(question, plan)
         if key is None and reservation.recipe is not None:
             key = digest_of({"format": KEY_FORMAT, "recipe": reservation.recipe, "step": step})
@@ -475,16 +475,17 @@ class PrivateData:
     def __plan(self, question: Question, epsilon: Given, mu: Given) -> Plan:
         if not isinstance(question, Question):
             raise InvalidInput(
-                "a question is a BoundedSum, CellCounts, GramSum, ProductSum, Select or GroupedSum, not "
+                "a question is a BoundedSum, CellCounts, GramSum, ProductSum, Select, GroupedSum or LaplaceSum, not "
                 f"{type(question).__name__}"
             )
-        return question.plan(question_mu(epsilon, mu, self.delta), self.__facts)
+        return question.plan(question.price(epsilon, mu, self.delta), self.__facts)
 
     def __key(self, question: Question, plan: Plan) -> str | None:
         if question.key is None:
             return None
-        price = plan.event.cost().pico_mu_squared
-        return self.__named(question=question.describe(), identity=question.key, pico_mu_squared=price)
+        cost = plan.event.cost()
+        price = {"pico_epsilon": cost.pico_epsilon} if question.in_epsilon else {"pico_mu_squared": cost.pico_mu_squared}
+        return self.__named(question=question.describe(), identity=question.key, **price)
 
     def __named(self, **fields: JsonValue) -> str:
         """A name for something about these rows."""

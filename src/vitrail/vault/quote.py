@@ -75,9 +75,9 @@ class Quote:
             adding = free if self.adds == Cost() else f"mu {rounded_up(self.adds.mu)}"
             noise += f" It goes to {self.part}, and adds {adding} to what the account has spent."
         verdict = "It fits" if self.fits else "It does not fit"
+        mu = f" (mu {rounded_up(self.guarantee.mu)})" if self.guarantee.mu else ""
         return (
-            f"epsilon {rounded_up(self.guarantee.epsilon)} at delta {rounded_up(self.guarantee.delta)} "
-            f"(mu {rounded_up(self.guarantee.mu)}).{noise} "
+            f"epsilon {rounded_up(self.guarantee.epsilon)} at delta {rounded_up(self.guarantee.delta)}{mu}.{noise} "
             f"{verdict}: the largest question the account can still pay for is epsilon "
             f"{rounded_down(self.remaining_epsilon)}."
         )
@@ -86,7 +86,8 @@ class Quote:
     def cells(self) -> tuple[tuple[str, str], ...]:
         """What it would cost, line by line: a word and a text."""
         promise = self.guarantee
-        price = f"ε = {rounded_up(promise.epsilon)} at δ = {rounded_up(promise.delta)} (mu {rounded_up(promise.mu)})"
+        mu = f" (mu {rounded_up(promise.mu)})" if promise.mu else ""
+        price = f"ε = {rounded_up(promise.epsilon)} at δ = {rounded_up(promise.delta)}{mu}"
         lines = [("price", price)]
         if self.sigma is not None:
             noise = f"{self.sigma:.4g} on the sum, {self.sigma_per_row:.3g} on a mean over the declared rows"
@@ -126,5 +127,8 @@ def price_tag(
         fits = fits and own.spent + cost <= own.capacity
         remaining = min(remaining, own.remaining_epsilon)
     promise = Guarantee.of_mu(cost.mu, statement.delta, statement.neighbours)
+    if cost.block_epsilon:  # of the purse where epsilons add up, and nothing else: recipes have one currency
+        promise = Guarantee(cost.block_epsilon, cost.block_delta, 0.0, statement.neighbours)
+        remaining = statement.training_remaining[0]
     per_row = None if sigma is None else sigma / n_rows_public
     return Quote(cost, promise, sigma, per_row, fits, remaining, adds, None if part is None else str(part))

@@ -6,6 +6,7 @@ caller's own; there is no way from a :class:`PrivateData` to here.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +22,7 @@ from ..schema import Schema
 from .engines.row_pass import RowPass
 from .public_facts import PublicFacts
 from .questions.grouped_sum import LARGEST_PUBLIC_GROUP, GroupedSum
+from .questions.laplace_sum import LaplaceSumPlan
 from .questions.question import Plan, Question, RowQuestion, SumPlan
 from .questions.select import Select
 from .rows.persons import open_persons
@@ -95,14 +97,16 @@ class PublicRows:
             whole: Any = question  # of all rows: the stand-in is small already
             flat = self._exact_sums(replace(whole, rate=None) if isinstance(question, RowQuestion) else question) * factor
         if plan.stds is not None:
-            flat = flat + plan.stds * noise.normal(size=flat.shape)
+            laplace = question.in_epsilon  # of either norm: how the coordinates of one draw go together is not shown
+            law = noise.laplace(scale=math.sqrt(0.5), size=flat.shape) if laplace else noise.normal(size=flat.shape)
+            flat = flat + plan.stds * law
         return self._release(question, plan, flat, delta)
 
     def _exact_sums(self, question: Question) -> NDArray[np.float64]:
         """Without noise: these rows are nobody's. Otherwise seeds that follow from an answer would differ every time."""
         self._predictions.begin()
         block_rows, plan = question.probe(self._facts, self._predictions), question.plan(EXACT_MU, self._facts)
-        assert isinstance(plan, SumPlan)
+        assert isinstance(plan, SumPlan | LaplaceSumPlan)
         cells = plan.exact_cells(RowPass(self._source, self._facts, self._predictions), block_rows)
         return np.asarray(cells * np.float64(plan.step)).ravel()
 
@@ -136,12 +140,12 @@ def rehearse(
 
     Parameters
     ----------
-    question : BoundedSum, CellCounts, GramSum, ProductSum, Select or GroupedSum
+    question : BoundedSum, CellCounts, GramSum, ProductSum, Select, GroupedSum or LaplaceSum
     rows, schema
         As for :class:`PrivateData`; so is ``declared``: n_rows_public, target, neighbours, block_rows,
         threads, rows_per_person, person.
     mu : float
-        The price of each draw.
+        The price of each draw; epsilon of a question that is paid in it.
     draws : int
         How many.
 

@@ -13,7 +13,8 @@ from vitrail.accounting import Cost
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain import counterfactual
 from vitrail.explain.counterfactual import step_question, training
-from vitrail.explain.recipe import Terms, drive, mu_of_units
+from vitrail.explain.recipe import Terms, drive
+from vitrail.explain.split import mu_of_units
 from vitrail.solve.counterfactual.codes import MOST_FEATURES, TRAINING_STEPS, NetworkCode, first_code, weights_on_grid
 from vitrail.vault import PublicRows, rehearse
 

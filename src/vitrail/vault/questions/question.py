@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ... import _checks
 from ..._types import Floats
 from ...accounting import Event, GaussianSum, JsonValue
+from ...accounting.guarantee import question_mu
 from ...errors import InvalidInput
 from ..engines.row_pass import RowPass, Summation
 from ..noise.sampler import LARGEST_SIGMA_GRID, rounded_gaussian
@@ -78,6 +79,8 @@ class Question(ABC):
     kind: ClassVar[str]
     described: ClassVar[tuple[str, ...]]
     """The public parameters, by name."""
+    in_epsilon: ClassVar[bool] = False
+    """Whether it is paid in epsilon, from the purse where epsilons add up, and not in mu."""
 
     key: str | None
     label: str | None
@@ -103,13 +106,17 @@ class Question(ABC):
         for name in positives:
             object.__setattr__(self, name, _checks.positive(name, getattr(self, name), of=what))
 
+    def price(self, epsilon: float | None, mu: float | None, delta: float) -> float:
+        """What ``plan`` takes, from the one price that was given: mu."""
+        return question_mu(epsilon, mu, delta)
+
     @abstractmethod
     def probe(self, facts: PublicFacts, predictions: Predictions) -> int:
         """Run what will run on rows on public ones; raise before anything is charged. Returns the block shape to use."""
 
     @abstractmethod
-    def plan(self, mu: float, facts: PublicFacts) -> Plan:
-        """Fix the noise for a price of at most mu."""
+    def plan(self, price: float, facts: PublicFacts) -> Plan:
+        """Fix the noise for a price of at most so much: mu, or epsilon of a question that is paid in it."""
 
 
 class RowQuestion(Question):
