@@ -130,6 +130,7 @@ def options_of(benchmark: Benchmark[Bench], description: str | None) -> argparse
         parser.add_argument("--threads", type=int, default=1, help="of torch on a CPU")
     parser.add_argument("--quick", action="store_true", help=f"{benchmark.quick}; nothing is written")
     parser.add_argument("--resume", action="store_true", help="do not measure again what is stored")
+    parser.add_argument("--merge", action="store_true", help="parts that this cache lacks stay as the results file has them")
     if benchmark.partial:
         done = "write and draw" if benchmark.draw else "write"
         parser.add_argument("--collect", action="store_true", help=f"measure nothing; {done} what is finished")
@@ -156,14 +157,20 @@ def run(benchmark: Benchmark[Bench], options: argparse.Namespace, bench_of: Call
     if not (benchmark.partial and options.collect):
         device = _device(options) if benchmark.torch else None
         measure(benchmark, names, bench_of(options), folder, resume=options.resume, device=device)
-    parts = finished(benchmark, folder)
+    parts, headline = finished(benchmark, folder), dict[str, object]()
+    if options.merge and not options.quick:
+        stored, headline = kept(benchmark)
+        parts = {name: parts.get(name, stored.get(name)) for name in benchmark.figures if name in {*parts, *stored}}
     rows = rows_of(parts)
     if not options.quick:
         if not benchmark.partial and len(parts) < len(benchmark.figures):
             return
         if lost := _lost(benchmark, parts):
-            raise SystemExit(f"{benchmark.results.name} has {', '.join(lost)}, which this cache lacks: nothing was written")
-        write(benchmark, parts, rows)
+            raise SystemExit(
+                f"{benchmark.results.name} has {', '.join(lost)}, which this cache lacks: "
+                "nothing was written; --merge keeps them as they are"
+            )
+        write(benchmark, parts, rows, headline)
     if benchmark.draw:
         benchmark.draw(rows, folder if options.quick else PICTURES)
 
@@ -197,14 +204,37 @@ def finished(benchmark: Benchmark[Bench], folder: Path) -> dict[str, Stored]:
     return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
 
 
+def kept(benchmark: Benchmark[Bench]) -> tuple[dict[str, Any], dict[str, object]]:
+    """The parts of the results file, as their own files had them but for the headline, and that headline."""
+    if not benchmark.results.exists():
+        return {}, {}
+    before = json.loads(benchmark.results.read_text())
+    seconds = before["how"].get("seconds", {})
+    parts = {
+        name: {
+            "headline": {},
+            "rows": [
+                {key: value for key, value in row.items() if key != "part"} for row in before["rows"] if row["part"] == name
+            ],
+            "how": before["how"][name],
+            "seconds": seconds[name],
+        }
+        for name in seconds
+        if name in benchmark.figures
+    }
+    return parts, before["headline"]
+
+
 def rows_of(parts: Mapping[str, Stored]) -> list[Row]:
     """All rows, each with the name of its part."""
     return [{"part": name, **row} for name, part in parts.items() for row in part["rows"]]
 
 
-def write(benchmark: Benchmark[Bench], parts: Mapping[str, Stored], rows: Sequence[Row]) -> None:
-    """Put finished parts together."""
-    headline = {
+def write(
+    benchmark: Benchmark[Bench], parts: Mapping[str, Stored], rows: Sequence[Row], headline: Mapping[str, object]
+) -> None:
+    """Put finished parts together; ``headline`` is what kept parts had said."""
+    headline = dict(headline) | {
         benchmark.headline.format(part=name, key=key): value
         for name, part in parts.items()
         for key, value in part["headline"].items()

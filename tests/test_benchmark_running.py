@@ -136,3 +136,18 @@ def test_a_part_measured_with_another_cache_is_not_lost(tmp_path, results):
     with pytest.raises(SystemExit, match=r"small\.json has first, which this cache lacks"):
         run(benchmark, tmp_path / "elsewhere", "--only", "second")
     assert results.read_text() == before
+
+
+def test_parts_of_the_results_file_stay_where_they_are_not_measured_again(tmp_path, results):
+    calls = []
+    run(small(calls), tmp_path)
+    run(small(calls), tmp_path, "--only", "third")
+    again = small(calls)
+    figures = {**again.figures, "first": running.Figure(counted(calls, "first", {"gain": 3.0}), ("gain",))}
+    again = running.Benchmark(name="small", script="benchmarks/small.py", figures=figures, quick="less")
+    run(again, tmp_path / "elsewhere", "--only", "first", "--merge")
+    found = json.loads(results.read_text())
+    assert found["headline"] == {"gain": 3.0, "loss": 0.5}
+    assert [row["part"] for row in found["rows"]] == ["first", "first", "second", "second", "third", "third"]
+    assert found["how"]["second"] == "how second was measured"
+    assert len(calls) == 4
