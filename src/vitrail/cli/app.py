@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import ModelError, VitrailError
-from . import audit, desk, label, ledger, live, paid, panes, serve
+from . import audit, desk, generic, label, ledger, live, paid, panes, serve
 from .inputs import in_options
 
 EXIT_REFUSED = 2
@@ -49,7 +49,8 @@ app = _group(
 )
 _ledger = _group(help="Look at a ledger, entry by entry; copy it; free reservations.")
 _schema = _group(help="Check a schema, and points against it.")
-_PAID = (paid.quote, paid.marginals, paid.ask, paid.counterfactual, paid.report, paid.groups, paid.release)
+_ANY = (generic.curve, generic.ranking)
+_PAID = (paid.quote, paid.marginals, paid.ask, paid.counterfactual, paid.report, paid.groups, *_ANY, paid.release)
 _FREE = (panes.show, panes.explain, panes.rows, live.page, label.label, ledger.budget)
 for command in (desk.init, desk.doctor, *_PAID, *_FREE):
     app.command(command.__name__)(command)

@@ -50,7 +50,7 @@ CLOSE_ENOUGH = 0.02
 """A search for an accuracy stops when the half-width is this much, relatively, below what was asked for."""
 MOST_TRIES = 12
 PRICE_STEP, CLEAR_ENOUGH = 4.0, 1.15
-"""A search for a verdict multiplies the price by the one until it turns; it stops when two prices are as close as the other."""
+"""A search for a verdict multiplies the price by the first until it turns, and ends when two prices differ by the second."""
 SMALLEST_PRICE = 1e-4
 SEED = 22
 """Of the noise of a stand-in: it hides nothing, and a quote is the same again."""
