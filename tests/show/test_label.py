@@ -122,6 +122,17 @@ def test_a_promise_tells_which_purse_paid(cost, mechanisms):
     assert answers(label, "neighbours")[0].startswith("replace-one: the dataset with the row against")
 
 
+def test_laplace_noise_is_named_where_it_paid():
+    budget = vt.Budget(3, 1e-6, training=(1.0, 1e-9))
+    rows = {"sex": ["f", "m"] * 50}
+    schema = vt.Schema({"sex": SCHEMA["sex"]})
+    data = vt.PrivateData(rows, schema, name="few", n_rows_public=100, budget=budget, ledger="memory")
+    model = vt.Model(lambda x: x[:, 0], range=(0, 1), inputs="features")
+    curves = vt.PartialDependence(data, model, columns=["sex"], noise="laplace")(epsilon=1.0)
+    assert vt.privacy_label(curves).mechanisms == ("sum of clipped vectors with discrete Laplace noise",)
+    assert "discrete Laplace noise, " in vt.privacy_label(data.budget).mechanisms[0]
+
+
 def test_what_no_program_knows_is_left_to_the_owner(rows):
     assert answers(vt.privacy_label(rows), "data-collection") == [FOR_THE_OWNER]
     label = vt.privacy_label(rows, answers={"data-collection": "By consent, <b>on paper</b>."})

@@ -39,6 +39,7 @@ MECHANISMS = {
     "selection": "choice by the exponential mechanism",
     "fixed-block": "run of Poisson-sampled Gaussian sums, fixed beforehand",
     CHOICE: "choice among such runs by the exponential mechanism, fixed beforehand",
+    "laplace-sum": "sum of clipped vectors with discrete Laplace noise",
 }
 """The events of ``accounting.events``, in words, and one that two of them make together."""
 
@@ -246,7 +247,8 @@ def _mechanisms_behind(guarantee: Guarantee) -> tuple[str, ...]:
     """As far as a promise tells: which of the two purses paid."""
     mu, trained = guarantee.mu or guarantee.basis.cost.mu, guarantee.epsilon and not guarantee.mu
     questions = f"questions of Gaussian differential privacy, mu = {rounded_up(mu)} together"
-    return (*([questions] if mu else []), *([MECHANISMS["fixed-block"]] if trained else []))
+    other = MECHANISMS["fixed-block" if guarantee.delta else "laplace-sum"]  # of both, only Laplace noise needs no delta
+    return (*([questions] if mu else []), *([other] if trained else []))
 
 
 @singledispatch
@@ -254,7 +256,7 @@ def label_facts(result: object) -> dict[str, Any]:
     """The fields of the label; rooms above this one register their own."""
     if not isinstance(result, Drawn) and callable(bill := getattr(result, "bill", None)):  # an account's statement
         charges = result.to_dp_events().charges  # type: ignore[attr-defined]
-        run = Counter(CHOICE if charge.is_choice else charge.mechanism for charge in charges)
+        run = Counter(CHOICE if charge.is_block and charge.question == CHOICE else charge.mechanism for charge in charges)
         return label_facts(bill()) | {"mechanisms": tuple(f"{MECHANISMS[kind]}, {n} times" for kind, n in run.items())}
     raise InvalidInput(
         f"there is no privacy label of a {type(result).__name__}; give one of vitrail's results, a pane, or data.budget"
