@@ -118,7 +118,7 @@ def test_pairs_are_searched(run):
     [
         (("membership", "in.csv", "nowhere.csv"), "there is no table"),
         (("membership", "in.csv", "out.csv", "--label", "lable"), "--label is 'lable'"),
-        (("membership", "in.csv", "out.csv", "-o", "a.pdf"), "must end in .html or .json"),
+        (("membership", "in.csv", "out.csv", "-o", "a.pdf"), "must end in .png, .html or .json"),
         (("membership", "in.csv", "audited_code.py"), "is no table"),
         (("membership", "in.npy", "out.npy", "--explain", "gradient"), "needs --module"),
         (("membership", "in.npy", "out.npy", "--explain", "magic"), "--explain is 'magic'"),

@@ -1,7 +1,8 @@
 """The adversary: what explanations and releases leak.
 
 ``membership`` attacks explanations of people who were, or were not, in the training data; ``reconstruction`` pulls training
-rows out of example-based explanations; ``extraction`` copies a model and ``attribute`` infers a hidden column;
+rows out of example-based explanations, and ``influence_attack`` tells members by them; ``extraction`` copies a model and
+``attribute`` infers a hidden column;
 ``mechanism``, ``search`` and ``one_run`` measure a privacy claim against draws, ``explainer`` that of a whole explainer.
 ``targets`` makes explainers of other libraries attackable, ``shadow`` trains many models at once, ``influence`` holds the
 example-based explanations. ``escapes`` listens whether anything but an answer tells of a row; ``MISDEEDS`` and
@@ -20,6 +21,7 @@ Examples
 from . import influence, shadow, targets
 from .escapes import MISDEEDS, Escape, EscapeAudit, escapes, odd_values
 from .explainers import explainer
+from .influence_graph import InfluenceAudit, InfluenceGraph, influence_attack
 from .mechanism import NeighbourSearch, mechanism, search
 from .membership import Attacker, AttackRow, MembershipAudit, membership
 from .one_run import OneRunAudit, one_run
@@ -38,6 +40,8 @@ __all__ = [
     "Escape",
     "EscapeAudit",
     "ExtractionAudit",
+    "InfluenceAudit",
+    "InfluenceGraph",
     "Interval",
     "MembershipAudit",
     "NeighbourSearch",
@@ -49,6 +53,7 @@ __all__ = [
     "explainer",
     "extraction",
     "influence",
+    "influence_attack",
     "mechanism",
     "membership",
     "odd_values",

@@ -181,12 +181,17 @@ def learned_scores(
     """
     known = features_of(np.concatenate([known_members, known_others]))
     labels = np.repeat([1, 0], [len(known_members), len(known_others)])
-    epochs = int(np.clip(600 * 64 // len(labels), 4, 40))  # some 600 steps
+    return taught_scores(known, labels, features_of(asked), seed=seed, device=device)
+
+
+def taught_scores(known: Floats, is_member: LabelArray, asked: Floats, *, seed: int = 0, device: str = "cpu") -> Floats:
+    """Log odds of membership by networks taught on features of people whose membership (0 or 1) is known."""
+    epochs = int(np.clip(600 * 64 // len(is_member), 4, 40))  # some 600 steps
     recipe = Networks(
         hidden=(64, 32), activation="relu", epochs=epochs, batch_size=64, weight_decay=1e-3, n_classes=2, seed=seed,
         device=device,
     )  # fmt: skip
-    log_votes = logarithm(votes(recipe, known, labels, features_of(asked), balanced=True))
+    log_votes = logarithm(votes(recipe, known, is_member, asked, balanced=True))
     return np.asarray((log_votes[:, :, 1] - log_votes[:, :, 0]).mean(axis=0), dtype=np.float64)
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from ..progress import progress
 from .mechanism import check_function
 from .outcomes import Outcome, Record, chosen_names
 from .roc import Interval, rate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STRATEGIES = ("random", "orthogonal", "H-orthogonal", "walk")
 # Keeps the attacker's draws apart from a caller's who made the data from the same small seed.
@@ -96,11 +100,18 @@ class ReconstructionAudit(Outcome):
             text += f"; hit hardest: {worst[0]}, {worst[1].value:.1%}"
         return text + "."
 
+    def plot(self) -> Figure:
+        """Rows recovered over queries, strategy by strategy; the thin line is all of them."""
+        from ..show.audits import rising_figure
+
+        curves = [(row.strategy, range(1, row.queries + 1), row.over_queries) for row in self.rows]
+        return rising_figure(curves, "queries", "training rows recovered", bound=self.training_rows)
+
     def report(self, path: str | Path) -> Path:
         """Write a page: what every strategy recovered, and whose rows."""
         from ..show import audit_page, write_page
 
-        return write_page(audit_page("reconstruction", self.to_json()), path)
+        return write_page(audit_page("reconstruction", self.to_json(), self.plot()), path)
 
 
 def reconstruction(

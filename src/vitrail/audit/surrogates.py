@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,6 +35,9 @@ from .outcomes import Outcome
 from .roc import Interval, rate
 from .shadow import Networks, some_of_each, votes
 from .signals import LabelArray, finite_rows, nearest_points
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FEWEST_QUERIES = 10
 SURROGATE = Networks(hidden=(32, 32), activation="relu", epochs=200, weight_decay=1e-3)
@@ -75,6 +80,20 @@ class ExtractionAudit(Outcome):
             f"points; from predictions alone on {self.agreement_without} ({self.excess:+.3f}); always saying the commonest "
             f"class: {self.majority:.3f}."
         )
+
+    def plot(self) -> Figure:
+        """Agreement of both surrogates with the model; the dotted line says the commonest class always."""
+        from ..show.audits import rates_figure
+
+        both = [(one.value, one.lower, one.upper) for one in (self.agreement_without, self.agreement)]
+        names = ["predictions alone", "with explanations"]
+        return rates_figure(names, both, "agreement with the model", chance=self.majority)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a page: how good the copy is, with explanations and without."""
+        from ..show import audit_page, write_page
+
+        return write_page(audit_page("extraction", self.to_json(), self.plot()), path)
 
 
 def extraction(
@@ -220,6 +239,19 @@ class AttributeAudit(Outcome):
         sure = "explanations give the column away" if self.excess.lower > 0 else "no excess is shown"
         guessed = f"Balanced accuracy of guessing the column ({self.chance:.3f} by chance) from {seen}."
         return f"{guessed} Excess {self.excess}: {sure}."
+
+    def plot(self) -> Figure:
+        """Balanced accuracy of each attacker; the dotted line is a guess without knowledge."""
+        from ..show.audits import rates_figure
+
+        rates = [(row.balanced_accuracy,) * 3 for row in self.rows]
+        return rates_figure([row.sees for row in self.rows], rates, "balanced accuracy", chance=self.chance)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a page: what is guessed with the explanation, and without."""
+        from ..show import audit_page, write_page
+
+        return write_page(audit_page("attribute", self.to_json(), self.plot()), path)
 
 
 def attribute(

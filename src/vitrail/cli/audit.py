@@ -7,40 +7,22 @@ with exit code 1, so that a build can be stopped by it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-import numpy as np
 import typer
 
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
 from . import declarations as options
-from .inputs import existing, imported
-from .printing import check_files, give, print_lines, print_note, print_table
+from .audit_inputs import EXPLAIN_HELP, check_outcome, explainer_of, give_outcome, numbers_of, predictor_of, table_of, taken
+from .inputs import imported
+from .printing import print_lines, print_note, print_table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ..audit import Audit, MembershipAudit
-    from ..audit.targets import Explain
+    from ..audit import MembershipAudit
 
 EXIT_REFUTED = 1
-TABLES = (".npy", ".csv", ".parquet")
-METHODS = (
-    "gradient",
-    "input_x_gradient",
-    "integrated_gradients",
-    "guided_backpropagation",
-    "layer_relevance",
-    "smooth_gradient",
-)
-EXPLAIN_HELP = (
-    f"module:function from points to explanations, or with --module a method: {', '.join(METHODS)}. Without it the files "
-    "hold explanations."
-)
-
 app = typer.Typer(no_args_is_help=True, help="Attack explanations, or test a privacy claim. Nothing is charged.")
 
 
@@ -70,22 +52,20 @@ def membership(
     """Attack explanations: who was in the training data? From files, and code you trust."""
     from .. import audit
 
-    check_files(output.files, "the audit")
-    sides = [_table(path) for path in (members, nonmembers)]
-    labels = _taken(sides, [label] if label else [], "--label")
-    probabilities = _taken(sides, probability or [], "--probability")
-    if not all(sides):
-        raise InvalidInput(f"{str(members)!r} or {str(nonmembers)!r} has no columns left to attack")
-    points = [_numbers(side) for side in sides]
-    predictor = _predictor(predict, module, probabilities)
+    check_outcome(output)
+    sides = [table_of(path) for path in (members, nonmembers)]
+    labels = taken(sides, [label] if label else [], "--label")
+    probabilities = taken(sides, probability or [], "--probability")
+    points = [numbers_of(side) for side in sides]
+    predictor = predictor_of(predict, module, probabilities)
     outcome = audit.membership(
-        audit.Target(_explainer(explain, module), predictor, name=explain or members.stem),
+        audit.Target(explainer_of(explain, module), predictor, name=explain or members.stem),
         *points,
         labels=None if labels is None else (labels[0][:, 0], labels[1][:, 0]),
         attacker=audit.Attacker(seed=seed),
         confidence=confidence,
     )
-    _give(outcome, output, lambda: _print_attacks(outcome))
+    give_outcome(outcome, output, lambda: _print_attacks(outcome))
 
 
 def _print_attacks(outcome: MembershipAudit) -> None:
@@ -120,7 +100,7 @@ def mechanism(
     """Test a privacy claim on draws from neighbouring datasets. Exit code 1: refuted."""
     from .. import audit
 
-    check_files(output.files, "the audit")
+    check_outcome(output)
     if (mu is None) == (epsilon is None):
         raise InvalidInput("say what is claimed: --mu, or --epsilon with --delta")
     claimed: Guarantee | float = mu if mu is not None else Guarantee(cast("float", epsilon), delta, 0.0)
@@ -132,88 +112,6 @@ def mechanism(
     else:
         outcome = audit.mechanism(run, cast("tuple[object, object]", given), claimed, draws=draws, confidence=confidence)
         words = outcome.summary()
-    _give(outcome, output, lambda: print_lines(f"{outcome.verdict_line.capitalize()}.\n{words}"))
+    give_outcome(outcome, output, lambda: print_lines(f"{outcome.verdict_line.capitalize()}.\n{words}"))
     if outcome.refuted:
         raise typer.Exit(EXIT_REFUTED)
-
-
-def _give(outcome: Audit | MembershipAudit, output: options.OutputOptions, show: Callable[[], None]) -> None:
-    """The outcome on the screen in any case, and in files."""
-    if output.files and not output.as_json:
-        show()
-    give(output, "the audit", outcome.to_json(), show, {".html": outcome.report})
-
-
-# What the command line names
-
-
-def _explainer(explain: str | None, module: str | None) -> Callable[..., object]:
-    from ..audit import targets
-
-    if explain is None:
-        return lambda points: points
-    if explain in METHODS:
-        if module is None:
-            raise InvalidInput(f"--explain {explain} needs --module MODULE:NAME, a torch module")
-        make = cast("Callable[..., Explain]", getattr(targets, explain))
-        return make(imported(module, "--module"))
-    if ":" not in explain:
-        raise InvalidInput(f"--explain is {explain!r}; write module:function, or one of {', '.join(METHODS)}")
-    return cast("Callable[..., object]", imported(explain, "--explain"))
-
-
-def _predictor(
-    text: str | None, module: str | None, probabilities: list[NDArray[np.float64]] | None
-) -> Callable[..., object] | None:
-    from ..audit import targets
-    from ..model.reading_models import predictor_of
-
-    if text is not None and Path(text).suffix.lower() == ".onnx":
-        return predictor_of(existing(Path(text), "model"))
-    if text is not None:
-        return cast("Callable[..., object]", imported(text, "--predict"))
-    if module is not None:
-        return targets.predictions(imported(module, "--module"))
-    if probabilities is None:
-        return None
-    table = np.concatenate(probabilities)
-    return lambda _: table  # of all people, in the order in which they are asked about
-
-
-# Files
-
-
-def _table(path: Path) -> dict[str, NDArray[np.generic]]:
-    """Columns by name; an array's columns are numbered."""
-    suffix = existing(path, "table").suffix.lower()
-    if suffix not in TABLES:
-        raise InvalidInput(f"{str(path)!r} is no table; give one of {', '.join(TABLES)}")
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
-    try:
-        if suffix == ".npy":
-            array = np.load(path, allow_pickle=False)
-            return {str(index): column for index, column in enumerate(array.reshape(len(array), -1).T)}
-        table = csv.read_csv(path) if suffix == ".csv" else parquet.read_table(path)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InvalidInput(f"{str(path)!r} cannot be read: {error}") from error
-    return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
-
-
-def _taken(sides: list[dict[str, NDArray[np.generic]]], names: list[str], option: str) -> list[NDArray[np.float64]] | None:
-    """Columns taken out of both tables."""
-    for side, name in product(sides, names):
-        if name not in side:
-            raise InvalidInput(f"{option} is {name!r}; the columns are {', '.join(list(side)[:20])}")
-    return [_numbers({name: side.pop(name) for name in names}) for side in sides] if names else None
-
-
-def _numbers(columns: dict[str, NDArray[np.generic]]) -> NDArray[np.float64]:
-    numbers = []
-    for name, column in columns.items():
-        try:
-            numbers.append(column.astype(np.float64))
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"column {name!r} holds texts; an attack needs numbers, encode or drop it") from error
-    return np.column_stack(numbers)

@@ -9,7 +9,7 @@ from typing import Literal
 from .._types import Figure
 from ..accounting import JsonValue
 from ..errors import InvalidInput
-from .style import AMBER, GLASS, RULE, SOFT, new_axes, put_labels, render
+from .style import AMBER, GLASS, INK, RULE, SOFT, name_rows, new_axes, put_labels, render
 
 LOWEST_RATE = 1e-4
 COLORS = {"explanation": GLASS, "prediction": AMBER}
@@ -69,8 +69,52 @@ def roc_figure(curves: Sequence[RocCurve], *, logarithmic: bool = True) -> Figur
     return figure
 
 
-def audit_page(
-    kind: Literal["membership", "mechanism", "reconstruction"], fields: Mapping[str, JsonValue], figure: Figure | None = None
-) -> str:
+def rising_figure(
+    curves: Sequence[tuple[str, Sequence[float], Sequence[float]]], across: str, up: str, *, bound: float | None = None
+) -> Figure:
+    """Curves by name, and a thin line at what bounds them.
+
+    Examples
+    --------
+    >>> figure = rising_figure([("walk", (1, 2, 3), (1, 1, 2))], "queries", "rows")
+    >>> figure.axes[0].get_xlabel()
+    'queries'
+    """
+    figure, axes = new_axes(5.2, 3.6, "y")
+    if bound is not None:
+        axes.axhline(bound, color=RULE, linewidth=1)
+    for number, (name, x, y) in enumerate(curves):
+        axes.plot(x, y, color=(GLASS, AMBER, INK, SOFT)[number % 4], linestyle=LINES[number // 4 % len(LINES)], label=name)
+    axes.set_ylim(bottom=0)
+    put_labels(axes, across, up)
+    if len(curves) > 1:
+        axes.legend(fontsize=8, frameon=False)
+    return figure
+
+
+def rates_figure(names: Sequence[str], rates: Sequence[tuple[float, float, float]], across: str, *, chance: float) -> Figure:
+    """A dot with its interval for each rate; the thin line is what needs no knowledge.
+
+    Examples
+    --------
+    >>> figure = rates_figure(["with", "without"], [(0.9, 0.8, 1.0), (0.7, 0.6, 0.8)], "agreement", chance=0.5)
+    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    ['with', 'without']
+    """
+    figure, axes = new_axes(5.2, 0.9 + 0.4 * len(names), "x")
+    places = name_rows(axes, names)
+    axes.axvline(chance, color=SOFT, linewidth=1, linestyle=":")
+    for place, (value, low, high) in zip(places, rates, strict=True):
+        axes.plot([low, high], [place, place], color=GLASS, linewidth=1.6)
+        axes.plot([value], [place], "o", color=GLASS, markersize=5)
+    axes.set_xlim(0, 1)
+    put_labels(axes, across)
+    return figure
+
+
+Kind = Literal["membership", "mechanism", "reconstruction", "influence", "extraction", "attribute"]
+
+
+def audit_page(kind: Kind, fields: Mapping[str, JsonValue], figure: Figure | None = None) -> str:
     """The page of an audit, from what its ``to_json`` says and its picture."""
     return render(f"audit_{kind}.html", fields=fields, figure=figure, bill=None)
