@@ -61,3 +61,14 @@ def test_the_centred_model_says_nothing_at_its_own_centre():
     """Algorithm 4 labels a past point by phi.z_j; the model phi.(x - z_j) is zero there, whatever f says."""
     z = np.array([0.4, -0.2])
     assert PHI @ (z - z) == 0.0
+
+
+@pytest.mark.parametrize("c", [0.1, 1.0, 10.0])
+def test_the_stable_weight_is_as_stable_as_lemma_4_1_says(c):
+    """This one holds: weights of a row at points d apart differ by the factor 1 + (d^2 + 2 r d) / r^2 at most."""
+    weight, r = stable(c), (np.sqrt(2 * c + 1) - 1) / 2
+    distances = np.linspace(0, 5, 2001)
+    for d in (0.001 * r, 0.1 * r, r):
+        for other in (distances + d, np.abs(distances - d)):
+            ratios = weight(other) / weight(distances)
+            assert ratios.max() <= 1 + (d**2 + 2 * r * d) / r**2 + 1e-12
