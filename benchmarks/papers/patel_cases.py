@@ -7,7 +7,11 @@ hundreds of features one product per point is smaller. Both are plain NumPy on a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +20,60 @@ import exact
 import vitrail as vt
 from local_setup import Bench, Cache, Case
 from local_stream import PARTS, Third, parts_of
+from running import RESULTS
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import Weight, stable
 
 TEXT_ROWS_OF_THE_PAPER = 8_765_568 + 50_000
 ROWS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True)
+class PatelBench(Bench):
+    """Where wide sums are computed, by how many processes streams are answered, and on which data a part is measured.
+
+    What a part does not measure now (``sets``) stays as the results file has it, row by row.
+    """
+
+    device: str = "cpu"
+    workers: int = 1
+    sets: tuple[str, ...] = ()
+
+    def measures(self, name: str) -> bool:
+        return not self.sets or name in self.sets
+
+    @property
+    def machine(self) -> str:
+        if self.device == "cpu":
+            return "cpu"
+        import torch
+
+        return str(torch.cuda.get_device_name())
+
+
+def kept_rows(part: str, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, object]]:
+    """Rows of the results file that are not measured again."""
+    path = RESULTS / "patel.json"
+    rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    return [
+        {key: value for key, value in row.items() if key != "part"} for row in rows if row["part"] == part and wanted(row)
+    ]
+
+
+_JOBS: list[Callable[[], Any]] = []
+
+
+def _job(place: int) -> Any:
+    return _JOBS[place]()
+
+
+def in_parallel(jobs: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
+    """What the jobs return, in order. Processes are forked: they share the arrays that are there already."""
+    if workers == 1:
+        return [job() for job in jobs]
+    _JOBS[:] = jobs
+    with get_context("fork").Pool(workers) as pool:
+        return pool.map(_job, range(len(jobs)), chunksize=1)
 
 
 def text_case(bench: Bench) -> Case:
@@ -105,7 +158,7 @@ def text_points(bench: Bench, *, m: int | None = None, f: np.ndarray | None = No
     return wide_third(case.cache, "text", case.data.x, f, case.data.raw[of], case.data.x[of], case.m if m is None else m)
 
 
-def text_thirds(bench: Bench, queries: int, further: int) -> list[tuple[Third, Third]]:
+def text_thirds(bench: PatelBench, queries: int, further: int) -> list[tuple[Third, Third]]:
     """Three disjoint parts of the reviews with queries and further ones; the noise is that of the paper's row count."""
     case = text_case(bench)
     part_of, rng = parts_of(case.m)
@@ -113,33 +166,58 @@ def text_thirds(bench: Bench, queries: int, further: int) -> list[tuple[Third, T
     for part in range(PARTS):
         rows = np.flatnonzero(part_of == part)
         of = rng.choice(case.m, queries + further, replace=False)
-        x, m = case.data.x, TEXT_ROWS_OF_THE_PAPER // PARTS
-        some = [
-            wide_third(case.cache, "text", x[rows], case.hard[rows], case.data.raw[which], x[which], m)
-            for which in (of[:queries], of[queries:])
-        ]
+        some = [wide_part(case, rows, which, bench.device) for which in (of[:queries], of[queries:])]
         found.append((some[0], some[1]))
     return found
+
+
+def wide_part(case: Case, rows: np.ndarray, of: np.ndarray, device: str) -> Third:
+    """The truth around rows ``of`` from some of the rows, its optimum included."""
+    from papers.patel_wide import Rows, batches, solve_in_ball, tensor
+
+    x, z, n = Rows.of(case.data.x[rows], device), case.data.x[of], case.n
+    f, a = tensor(case.hard[rows], device), np.empty((len(of), n, n))
+    b, best = np.empty((len(of), n)), np.empty((len(of), n))
+    for place, alphas, grams in batches(x, z, stable(1.0), 100):
+        crosses = x.crosses(f, tensor(z[place], device), alphas)
+        a[place], b[place] = grams.cpu().numpy(), crosses.cpu().numpy()
+        best[place] = solve_in_ball(grams, crosses).cpu().numpy()
+    third = Third(TEXT_ROWS_OF_THE_PAPER // PARTS, case.data.raw[of], z, a, b)
+    vars(third)["best"] = best  # found on the device; ``exact.optimum`` would take minutes
+    return third
 
 
 # --- networks -----------------------------------------------------------------------------------------------------------
 
 
-def train_pictures(pixels: np.ndarray, second: np.ndarray, *, epochs: int, seed: int = 0) -> np.ndarray:
-    """Probabilities of the second class on the pictures themselves: two 5x5 convolutions with pooling, one dense layer."""
+def as_images(pixels: np.ndarray) -> Any:
+    """Pixels 0..255 as a tensor of square pictures."""
     import torch
 
-    torch.manual_seed(seed)
-    torch.set_num_threads(1)
     side = int(np.sqrt(pixels.shape[1]))
-    images = torch.tensor(pixels.reshape(-1, 1, side, side) / 255.0, dtype=torch.float32)
-    labels = torch.tensor(second, dtype=torch.float32)
-    left = ((side - 4) // 2 - 4) // 2
-    network = torch.nn.Sequential(
+    return torch.tensor(pixels.reshape(-1, 1, side, side) / 255.0, dtype=torch.float32)
+
+
+def picture_network(size: int) -> Any:
+    """Two 5x5 convolutions with pooling, one dense layer."""
+    import torch
+
+    left = ((int(np.sqrt(size)) - 4) // 2 - 4) // 2
+    return torch.nn.Sequential(
         torch.nn.Conv2d(1, 8, 5), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
         torch.nn.Conv2d(8, 16, 5), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
         torch.nn.Flatten(), torch.nn.Linear(16 * left * left, 1),
     )  # fmt: skip
+
+
+def train_pictures(pixels: np.ndarray, second: np.ndarray, *, epochs: int, seed: int = 0) -> np.ndarray:
+    """Probabilities of the second class on the pictures themselves."""
+    import torch
+
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    images, network = as_images(pixels), picture_network(pixels.shape[1])
+    labels = torch.tensor(second, dtype=torch.float32)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     loss_of = torch.nn.BCEWithLogitsLoss()
     for _ in range(epochs):
