@@ -1,4 +1,4 @@
-"""Figures 1 to 6 of "On the Privacy Risks of Model Explanations", as rows of numbers."""
+"""Figures 1 to 5 of "On the Privacy Risks of Model Explanations", and who is hurt, as rows of numbers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from papers.risks_setup import (
+    BACKPROPAGATED,
     CASES,
     MODELS_PER_ROUND,
     Case,
-    Rounds,
     attack_row,
     said,
     sides,
@@ -26,15 +26,9 @@ from vitrail.audit import targets
 from vitrail.audit.attacks import learned_scores
 from vitrail.audit.roc import bar_at, best_threshold, rate
 from vitrail.audit.shadow import Networks
-from vitrail.audit.signals import explanation_signals, prediction_signals
+from vitrail.audit.signals import explanation_signals
 from vitrail.audit.targets import Adapter
 
-BACKPROPAGATED = {
-    "gradient": targets.gradient,
-    "integrated gradients": targets.integrated_gradients,
-    "guided backpropagation": targets.guided_backpropagation,
-    "layer relevance": targets.layer_relevance,
-}
 DIMENSIONS = (1, 2, 5, 10, 14, 20, 50, 100, 127, 200, 500, 600, 1000, 2000, 3072, 5000, 6000, 10_000)
 
 
@@ -171,99 +165,6 @@ def figure_5(bench: Bench) -> Part:
     return Part({}, rows, {})
 
 
-def figure_6(bench: Bench) -> Part:
-    """LIME and SmoothGrad beside gradients, on few people, because LIME is slow."""
-    rows: list[dict[str, object]] = []
-    few = 30 if bench.quick else 50
-    case = bench.case("location")
-    rounds = train_rounds(case, 1 if bench.quick else 2, seed=6)
-    total = len(rounds.people) if not bench.quick else 1
-    found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
-    for place in range(total):
-        chosen = np.concatenate([np.arange(few), rounds.half + np.arange(few)])
-        for name, signal in signals_of(rounds, place, bench.smooth_and_not()).items():
-            found.setdefault(name, []).append((signal.scores[chosen[:few]], signal.scores[chosen[few:]]))
-        vectors = limes(rounds, place, chosen, 200 if bench.quick else 5000)
-        if vectors is not None:
-            scores = explanation_signals(vectors)[0].scores
-            found.setdefault("lime variance", []).append((scores[:few], scores[few:]))
-    train, test = rounds.accuracy()
-    for name, scores in found.items():
-        rows.append({"data": "location", "signal": name, "train": train, "test": test, **attack_row(scores)})
-    how = {
-        "people": f"{2 * few} of each target, half of them members; the paper: 2 000",
-        "lime": "LimeTabularExplainer, ridge, all features, categorical bits, 5 000 samples",
-        "accuracy": "the best threshold of so few people is right about some of them by chance: read the area",
-    }
-    return Part({}, rows, how)
-
-
-def limes(rounds: Rounds, place: int, chosen: np.ndarray, samples: int) -> np.ndarray | None:
-    try:
-        from lime.lime_tabular import LimeTabularExplainer
-    except ImportError:
-        print("lime is not installed; left out", flush=True)
-        return None
-    rows = rounds.case.points[rounds.people[place]]
-    one = rounds.trained.only(place)
-    explainer = LimeTabularExplainer(
-        rows.astype(np.float64), categorical_features=list(range(rows.shape[1])), discretize_continuous=False, random_state=0
-    )
-    explain = targets.lime(explainer, lambda points: one.predict(points)[0], width=rows.shape[1], num_samples=samples)
-    return explain(rows[chosen])
-
-
-def pictures(bench: Bench) -> Part:
-    """CIFAR-10, the one batch at hand: two convolutions and two dense layers, tanh, Adam 0.001, 50 epochs."""
-    import pandas as pd
-    import torch
-
-    table = pd.read_parquet(bench.folder / "cifar10" / "cifar10_batch1.parquet")
-    images = np.frombuffer(b"".join(table["image"]), np.uint8).reshape(-1, 3, 32, 32).astype(np.float32) / 255
-    labels = table["label"].to_numpy().astype(np.int64)
-    people, models = (600, 2) if bench.quick else (5000, 8)
-    scores: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
-    accuracies = []
-    for place in range(models):
-        torch.manual_seed(place)
-        rows = np.random.default_rng(place).permutation(len(images))[:people]
-        half = people // 2
-        module = torch.nn.Sequential(
-            torch.nn.Conv2d(3, 32, 3, padding=1), torch.nn.Tanh(), torch.nn.MaxPool2d(2),
-            torch.nn.Conv2d(32, 64, 3, padding=1), torch.nn.Tanh(), torch.nn.MaxPool2d(2),
-            torch.nn.Flatten(), torch.nn.Linear(64 * 64, 128), torch.nn.Tanh(), torch.nn.Linear(128, 10),
-        ).to(bench.device)  # fmt: skip
-        fit_pictures(module, images[rows[:half]], labels[rows[:half]], 5 if bench.quick else 50, bench.device)
-        predicted = targets.predictions(module)(images[rows])
-        right = predicted.argmax(axis=1) == labels[rows]
-        accuracies.append((float(right[:half].mean()), float(right[half:].mean())))
-        found = {one.name: one.scores for one in prediction_signals(predicted, labels[rows])}
-        found["gradient variance"] = explanation_signals(targets.gradient(module)(images[rows]))[0].scores
-        for name, score in found.items():
-            scores.setdefault(name, []).append((score[:half], score[half:]))
-    train, test = np.mean(accuracies, axis=0)
-    rows_found = [
-        {"data": "cifar10", "signal": name, "train": float(train), "test": float(test), **attack_row(several)}
-        for name, several in scores.items()
-    ]
-    return Part({}, rows_found, {"people": people})
-
-
-def fit_pictures(module: object, images: np.ndarray, labels: np.ndarray, epochs: int, device: str) -> None:
-    import torch
-
-    points, classes = torch.as_tensor(images, device=device), torch.as_tensor(labels, device=device)
-    optimizer = torch.optim.Adam(module.parameters(), lr=1e-3)  # type: ignore[attr-defined]
-    for _ in range(epochs):
-        order = torch.randperm(len(points), device=device)
-        for start in range(0, len(points), 64):
-            some = order[start : start + 64]
-            loss = torch.nn.functional.cross_entropy(module(points[some]), classes[some])  # type: ignore[operator]
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-
-
 def subgroups(bench: Bench) -> Part:
     """Who is hurt: members found at 1 % false positives of all, group by group (Adult, loss and gradient)."""
     case = bench.case("adult")
@@ -297,7 +198,5 @@ PARTS: dict[str, Callable[[Bench], Part]] = {
     "figure_3": figure_3,
     "figure_4": figure_4,
     "figure_5": figure_5,
-    "figure_6": figure_6,
-    "pictures": pictures,
     "subgroups": subgroups,
 }

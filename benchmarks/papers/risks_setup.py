@@ -20,11 +20,17 @@ from bench_data import ADULT_NUMERIC, diabetes, location30
 from vitrail.audit.roc import Interval, area, auc_of, balanced_accuracy, best_threshold, found_at
 from vitrail.audit.shadow import Networks, Trained
 from vitrail.audit.signals import Signal, explanation_signals, prediction_signals
-from vitrail.audit.targets import Adapter, gradient
+from vitrail.audit.targets import Adapter, gradient, guided_backpropagation, integrated_gradients, layer_relevance
 
 CONFIDENCE = 0.95
 MODELS_PER_ROUND = 4
 GRADIENT = {"gradient": gradient}
+BACKPROPAGATED: dict[str, Adapter] = {
+    "gradient": gradient,
+    "integrated gradients": integrated_gradients,
+    "guided backpropagation": guided_backpropagation,
+    "layer relevance": layer_relevance,
+}
 
 
 @dataclass(frozen=True)
