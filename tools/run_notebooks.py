@@ -158,6 +158,8 @@ def tidied(outputs: list[Any]) -> list[Any]:
             if kept and kept[-1]["output_type"] == "stream":
                 kept[-1]["text"] += output["text"]
                 continue
+        elif not any(output["data"].values()):  # a bar of progress that came and went
+            continue
         elif "image/png" in output["data"]:
             output["data"] = {"image/png": small(output["data"]["image/png"])}
         elif "text/html" in output["data"]:

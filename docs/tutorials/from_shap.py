@@ -203,7 +203,7 @@ e.verdict, e.certain(0)[:5]
 # |---|---|
 # | `shap.Explainer(model, background)(X)` | `pane.local(X, bands=True)` after one purchase; `vt.Shapley(data, model)(X, epsilon=...)` per question |
 # | `shap.plots.bar` over many people | `vt.ShapImportance(data, model)(epsilon=...)` |
-# | `shap.dependence_plot` | `vt.ShapDependence(data, model)("age", epsilon=...)` |
+# | `shap.dependence_plot` | `vt.ShapDependence(data, model, columns=["age"])(epsilon=...)` |
 # | `shap.sample(X, 100)` | `pane.background(100)` |
 # | a waterfall for a customer | `pane.explain(person).to_html("person.html")` |
 #
