@@ -15,7 +15,6 @@ import vitrail as vt
 from error_rates import planted_noise
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, SchemaError
 from vitrail.solve.counterfactual.classes import Classes
-from vitrail.solve.counterfactual.fitted import latent_minima, torch_modules
 from vitrail.solve.counterfactual.permitted import Rules
 
 SCHEMA = vt.Schema(
@@ -371,27 +370,6 @@ def test_names_of_sides():
     zero = vt.Model(lambda x: x, output=0, range=(0, 1))
     assert Classes.of(zero, 0.5).labels == (1, 0)  # the upper side of class 0's output is class 0
     assert Classes.of(zero, 0.5).number(0) == 1
-
-
-@pytest.mark.usefixtures("planted_noise")
-def test_torch_models_are_searched_with_gradients():
-    torch = pytest.importorskip("torch")
-    torch.manual_seed(0)
-    module = torch.nn.Sequential(torch.nn.Linear(SCHEMA.n_features, 1), torch.nn.Sigmoid())
-    with torch.no_grad():
-        module[0].weight[:] = torch.tensor([[2.0, -4.0, 9.0, 0, 0, 0, 2.0, 0, 0]])
-        module[0].bias[:] = -5.0
-    model = vt.Model(module, range=(0, 1), name="net")
-    made = vt.Counterfactual(private(), model, latent="none", rows=False).fit(epsilon=4.0)
-    classes = Classes.of(model, 0.5)
-    modules = torch_modules(classes, SCHEMA)
-    assert modules is not None
-    found = latent_minima(
-        classes, modules, made.picture, SCHEMA.read_points([POOR]), np.array([1]), made.picture.prototypes[[1]]
-    )
-    assert model.predict(SCHEMA, found)[0] >= 0.5
-    assert torch_modules(Classes.of(MODEL, 0.5), SCHEMA) is None
-    assert made([POOR] * 3).validity.all()
 
 
 def test_results_go_through_json_and_files(fitted, tmp_path):

@@ -3,14 +3,7 @@
 Everything here reads releases and the public model only. The promise is about the rows behind the picture, given the model;
 what the model itself learned from its training rows is not covered.
 
-*Models with gradients* start from minima of eq. 18 of Yang et al. too: from the prototype, in the latent space, with torch.
-
-    minimise over d:  alpha miss(f(x), wanted) + beta |x - point| + gamma |d|,   x = decode(prototype + d)
-
-The paper's coefficients for tables: alpha 1, beta 0.5, gamma 0.1. Its cross-entropy is replaced by a softplus of the margin,
-which does not push on beyond the border; alpha grows half-way for points that are not over it. The prototype is a release
-and f is public, so this is post-processing. A minimum is one more candidate; the search settles it on the schema and asks
-the model.
+*Models with gradients* start from minima of the paper's objective too: ``descent.py``.
 
 *A model that no picture was made for* (``on_rows``) has classes on private rows too: what it says of the stored ones. Their
 mean rows and histograms stand in for the picture. Nothing is asked, so it is free, for any model.
@@ -18,11 +11,9 @@ mean rows and histograms stand in for the picture. Nothing is asked, so it is fr
 
 from __future__ import annotations
 
-import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -33,15 +24,14 @@ from ...accounting.guarantee import Guarantee
 from ...errors import InvalidInput
 from ...model import Model
 from ...model.contents import read_once
-from ...model.feeds import feed_of
-from ...model.predictors import TorchPredictor
 from ...results.checks import plain_rows
 from ...results.class_picture import ClassPicture, block_weights
 from ...results.counterfactuals import Counterfactuals, WhatIf
 from ...results.private_rows import PrivateRows
-from ...schema import Level, Schema
+from ...schema import Level
 from .classes import OPPOSITE, Classes, Desired, listed
-from .codes import AnyCode, IdentityCode, NetworkCode
+from .codes import IdentityCode
+from .descent import Coefficients, Descent, latent_minima
 from .permitted import Columns, Ranges, Rules
 from .refinement import find
 from .search import NEIGHBOURS, Candidates, Pool, Search, pool_of
@@ -180,6 +170,8 @@ class FittedCounterfactual:
         features_to_vary: Columns = "all",
         permitted_range: Ranges = None,
         plausibility_weight: float = 0.0,
+        margin: float = 0.0,
+        coefficients: Coefficients | None = None,
         seed: int = 0,
     ) -> Counterfactuals:
         """What would have led the model to another class, for each person. Free.
@@ -201,6 +193,12 @@ class FittedCounterfactual:
         plausibility_weight : float
             How much nearness to rows of the wanted class counts when answers are chosen, against how much they change. 0
             gives the smallest changes; more gives answers that resemble people of the class, and change more.
+        margin : float
+            How far past the border of the wanted class an answer's output must lie. At 0 answers lie at the border: a change
+            a little smaller would not do. More is safer advice where the model will be fitted again, and changes more.
+        coefficients : (alpha, beta, gamma), optional
+            Of eq. 18, for torch models on features: what missing the class, distance to the person and distance to the
+            prototype count in the latent search. (1, 0.5, 0.1) if not given.
         seed : int
             The search's own; it protects nothing and endangers nothing.
 
@@ -218,6 +216,8 @@ class FittedCounterfactual:
         total = whole("total_CFs", total_CFs, most=MOST_ANSWERS)
         seed = whole("seed", seed, least=0, most=2**32 - 1)
         weight = number("plausibility_weight", plausibility_weight, low=0, high=1e100)
+        past = number("margin", margin, low=0, high=classes.models[0].hi - classes.models[0].lo)
+        descent = Descent.of(classes, schema, coefficients)
         rules = Rules.of(schema, features_to_vary, permitted_range)
         raw = schema.read_points(points)
         if not len(raw):
@@ -228,8 +228,8 @@ class FittedCounterfactual:
             raise InvalidInput(f"{classes.name} returns no finite number at point {int(np.argmin(current))}")
         target = classes.wanted(desired_class if desired is None else 1, current, outputs)
         pools = {int(wanted): self._pool(classes, int(wanted), seed) for wanted in np.unique(target[target != current])}
-        search = Search(schema, classes, rules, raw, target, pools, weight, seed)
-        answers = self._answers(search, np.flatnonzero(target != current), total)
+        search = Search(schema, classes, rules, raw, target, pools, weight, seed, past)
+        answers = self._answers(search, np.flatnonzero(target != current), total, descent)
         return self._result(search, outputs, current, answers, total)
 
     def _pool(self, classes: Classes, wanted: int, seed: int) -> Pool:
@@ -245,18 +245,16 @@ class FittedCounterfactual:
         low, high = max(classes.threshold, classes.models[0].lo), min(classes.highest, classes.models[0].hi)
         return int((low + high) / 2 >= self.picture.threshold)
 
-    def _answers(self, search: Search, points: Indices, total: int) -> Candidates:
+    def _answers(self, search: Search, points: Indices, total: int, descent: Descent | None) -> Candidates:
         """Answers for these points, some of them at a time."""
-        modules = torch_modules(search.classes, search.schema)
         answers = Candidates(np.empty(0, dtype=np.intp), np.empty((0, search.points.shape[1])))
         at_once = max(1, min(POINTS_AT_ONCE, VALUES_AT_ONCE // search.points.shape[1]))
         for start in range(0, len(points), at_once):
             batch = points[start : start + at_once]
             extra = None
-            if modules is not None:
-                target, like = search.target[batch], [self._like(search.classes, number) for number in search.target[batch]]
-                prototypes = self.picture.prototypes[like]
-                extra = latent_minima(search.classes, modules, self.picture, search.points[batch], target, prototypes)
+            if descent is not None:
+                like = [self._like(search.classes, number) for number in search.target[batch]]
+                extra = latent_minima(search, descent, self.picture, batch, self.picture.prototypes[like])
             rows = find(search, batch, total, extra)
             answers = answers.joined(Candidates(np.repeat(batch, [len(row) for row in rows]), np.concatenate(rows)))
         return answers
@@ -265,7 +263,7 @@ class FittedCounterfactual:
         """The answers in original units, scored once more by the model."""
         schema, classes, picture, target = search.schema, search.classes, self.picture, search.target
         scored = classes.outputs(schema, answers.rows)
-        right = classes.index(scored) == target[answers.point]
+        right = search.accepts(scored, answers.point)
         right &= search.rules.kept(search.points[answers.point], answers.rows)
         output = target if len(classes.models) > 1 else np.zeros_like(target)
         rows = plain_rows(schema.frame(answers.rows))
@@ -275,10 +273,10 @@ class FittedCounterfactual:
             point = answers.point[line]
             output_there = float(scored[line, output[point]])
             by_point[point].append(WhatIf(rows[line], distance[line], plausibility[line], output_there))
-        messages = []
+        messages, past = [], f", {search.margin:g} past its border" if search.margin else ""
         for wanted, is_there, changes in zip(target, target == current, by_point, strict=True):
             label = classes.in_words(wanted)
-            missing = "" if changes else f"No permitted change was found that leads {classes.name} to {label}."
+            missing = "" if changes else f"No permitted change was found that leads {classes.name} to {label}{past}."
             already = f"{classes.name} says {label} already: nothing needs to change."
             messages.append(already if is_there else missing)
         return Counterfactuals(
@@ -305,84 +303,3 @@ class FittedCounterfactual:
                 "the picture of the classes was made for another model, or before this one was fitted again; give the "
                 "model that it was made for, or fit again"
             )
-
-
-ALPHA, BETA, GAMMA = 1.0, 0.5, 0.1
-DESCENT_STEPS = 60
-RATE = 0.05
-# By how much alpha grows, half-way, for points that did not get to the wanted class.
-PRESSED = 20.0
-
-
-def torch_modules(classes: Classes, schema: Schema) -> list[Any] | None:
-    """The modules behind the models; None unless all of them are torch modules on features."""
-    for model in classes.models:
-        predictor = model.predictor
-        if not isinstance(predictor, TorchPredictor) or feed_of(schema, model.inputs, predictor).kind != "features":
-            return None
-    return [model.predictor.wrapped for model in classes.models]
-
-
-def _margin(torch: Any, classes: Classes, modules: Sequence[Any], x: Any, wanted: Any) -> Any:
-    """How far the outputs are on the wanted side: over the threshold, or over the other classes' outputs."""
-    results = [modules[0](x)] * len(modules) if classes.is_one_predictor else [module(x) for module in modules]
-    outputs = [
-        result if result.ndim == 1 else result[:, model.column or 0]
-        for result, model in zip(results, classes.models, strict=True)
-    ]
-    if len(outputs) == 1:
-        above = outputs[0] - classes.threshold
-        if classes.highest is not None:
-            above = torch.minimum(above, classes.highest - outputs[0])
-        return torch.where(wanted == 1, above, -above)
-    stacked = torch.stack(outputs, dim=1)
-    own = stacked.gather(1, wanted[:, None])[:, 0]
-    return own - stacked.scatter(1, wanted[:, None], -torch.inf).amax(dim=1)
-
-
-def latent_minima(
-    classes: Classes, modules: Sequence[Any], picture: ClassPicture, points: Floats, target: Indices, start: Floats
-) -> Floats:
-    """A minimum of eq. 18 for each point, from these codes, as raw rows."""
-    torch = importlib.import_module("torch")
-    parameters = [weights for weights in modules[0].parameters() if weights.is_floating_point()]
-    dtype = parameters[0].dtype if parameters else torch.float32
-
-    def tensor(array: Floats) -> Any:
-        return torch.as_tensor(array, dtype=dtype)
-
-    scale, decode = picture.scale, _decoder(torch, picture.code, picture.scale, tensor)
-    features, prototypes = tensor(picture.schema.features(points)[0]), tensor(start)
-    moved = torch.zeros_like(prototypes, requires_grad=True)
-    optimizer = torch.optim.Adam([moved], lr=RATE / scale * 4)
-    wanted = torch.as_tensor(np.asarray(target, dtype=np.int64))
-    alpha = torch.full((len(points),), ALPHA, dtype=dtype)
-    best, reached = decode(prototypes).detach(), torch.zeros(len(points), dtype=torch.bool)
-    for step in range(2 * DESCENT_STEPS):
-        optimizer.zero_grad()
-        x = decode(prototypes + moved)
-        margin = _margin(torch, classes, modules, x, wanted)
-        right = margin.detach() > 0
-        # The last row on the right side is kept: later ones are nearer to the point.
-        best, reached = torch.where(right[:, None], x.detach(), best), reached | right
-        if step == DESCENT_STEPS:
-            if bool(reached.all()):
-                break
-            alpha = torch.where(reached, alpha, PRESSED * alpha)
-        distance = torch.sqrt(((x - features) ** 2).sum(dim=1) + 1e-12)
-        near = torch.sqrt((moved**2).sum(dim=1) + 1e-12) * scale
-        loss = (alpha * torch.nn.functional.softplus(-10 * margin) + BETA * distance + GAMMA * near).sum()
-        loss.backward()
-        optimizer.step()
-    return picture.schema.unfeature(best.double().numpy())
-
-
-def _decoder(torch: Any, code: AnyCode, scale: float, tensor: Callable[[Floats], Any]) -> Callable[[Any], Any]:
-    """What makes features in [0, 1] of codes, with gradients."""
-    if isinstance(code, NetworkCode):
-        weights, bias, root = tensor(code.output[:-1]), tensor(code.output[-1]), math.sqrt(code.size)
-        return lambda codes: torch.sigmoid((codes * root).clamp(-1, 1) @ weights + bias)
-    if isinstance(code, IdentityCode):
-        return lambda codes: (codes * scale).clamp(0, 1)
-    decoder, base = tensor(code.decoder), tensor(code.base)
-    return lambda codes: ((base + codes @ decoder) * scale).clamp(0, 1)

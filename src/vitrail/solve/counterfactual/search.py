@@ -164,7 +164,8 @@ class Search:
     """What every step of a search looks at: the columns, the model and what may change.
 
     ``points`` are the people, raw (points, columns), ``target`` (points,) the numbers of the classes that they shall get
-    to, ``pools`` the rows that look like each of those; ``plausibility_weight`` counts against distance.
+    to, ``pools`` the rows that look like each of those; ``plausibility_weight`` counts against distance; ``margin`` is
+    how far past the border of the wanted class outputs must lie.
     """
 
     schema: Schema
@@ -175,6 +176,7 @@ class Search:
     pools: Mapping[int, Pool]
     plausibility_weight: float
     seed: int
+    margin: float = 0.0
 
     def features(self, rows: Floats) -> Floats:
         """Rows in the encoding."""
@@ -188,8 +190,12 @@ class Search:
         """Mask of the rows that the model puts in the wanted class."""
         if not len(tried.rows):
             return np.zeros(0, dtype=np.bool_)
-        outputs = self.classes.outputs(self.schema, tried.rows)
-        return np.asarray(self.classes.index(outputs) == self.target[tried.point])
+        return self.accepts(self.classes.outputs(self.schema, tried.rows), tried.point)
+
+    def accepts(self, outputs: Floats, point: Indices) -> Bools:
+        """Mask of the outputs that are in the wanted class of these points, as far past its border as they must."""
+        inside = np.asarray(self.classes.index(outputs) == self.target[point])
+        return inside & (self.classes.margin(outputs, self.target[point]) >= self.margin) if self.margin else inside
 
     def distance(self, tried: Candidates) -> Floats:
         """Distance to the person in the encoding."""
@@ -281,7 +287,7 @@ def _moves(search: Search, points: Indices, total: int, answered: set[int]) -> C
     for depth in range(min(MOST_MOVES, len(search.rules.leads))):
         tried = _all_moves(search, current)
         outputs, wanted = search.classes.outputs(search.schema, tried.rows), search.target[tried.point]
-        valid, changed = search.classes.index(outputs) == wanted, search.changed(tried)
+        valid, changed = search.accepts(outputs, tried.point), search.changed(tried)
         size, margin = search.amounts(tried).sum(axis=1), search.classes.margin(outputs, wanted)
         nearest = first_of_each(tried.point, changed, size, np.flatnonzero(valid))
         found = found.joined(tried.take(nearest))
