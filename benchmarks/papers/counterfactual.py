@@ -22,6 +22,7 @@ from bench_data import data_folder
 from local_setup import Cache
 from papers import (
     counterfactual_adult,
+    counterfactual_attacks,
     counterfactual_figures,
     counterfactual_fresh,
     counterfactual_more,
@@ -52,6 +53,12 @@ BENCHMARK = Benchmark[Bench](
         "autoencoder": Figure(counterfactual_adult.autoencoder),
         "codes": Figure(counterfactual_pixels.codes),
         "location": Figure(counterfactual_more.location),
+        "attacks_adult": Figure(counterfactual_attacks.adult),
+        "attacks_adult_dice": Figure(counterfactual_attacks.adult_dice, needs="dice_ml"),
+        "attacks_diabetes": Figure(counterfactual_attacks.diabetes),
+        "attacks_diabetes_dice": Figure(counterfactual_attacks.diabetes_dice, needs="dice_ml"),
+        "attacks_location": Figure(counterfactual_attacks.location),
+        "attacks_mnist": Figure(counterfactual_attacks.mnist),
     },
 )
 
