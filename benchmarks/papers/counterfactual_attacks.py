@@ -360,9 +360,9 @@ def how_of(of: Prey, asked: list[np.ndarray], sizes: tuple[int, ...]) -> str:
         f"{len(of.halves[0][0])} rows, {held:.3f} on the other half) and the vault have one half of the first, the attacker "
         f"the other three sets. {len(asked)} draws of {sizes[-1]} queries, {STARTS} copies of each; all networks take "
         f"{STEPS} steps of 64 rows. Agreement and accuracy: on the half that the model was not trained on, at most "
-        f"{MOST_TESTED}. Gain: agreement less that of copies of the queries alone, same draws and starts. Unknown architecture: "
-        "one dense layer more. Membership: half of those judged are members; thresholds and the paper's attack network are taught by "
-        "three shadow models. CADEX is our own implementation of the idea (benchmarks/peers)"
+        f"{MOST_TESTED}. Gain: agreement less that of copies of the queries alone, same draws and starts. Unknown "
+        "architecture: one dense layer more. Membership: half of those judged are members; thresholds and the paper's attack "
+        "network are taught by three shadow models. CADEX is our own implementation of the idea (benchmarks/peers)"
     )
 
 
