@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import ModelError, VitrailError
-from . import audit, desk, generic, label, ledger, live, paid, panes, serve
+from . import attacks, audit, desk, generic, label, ledger, live, paid, panes, serve
 from .inputs import in_options
 
 EXIT_REFUSED = 2
@@ -58,6 +58,8 @@ app.command("report-pane", hidden=True)(panes.report_pane)
 for command in (ledger.verify, ledger.backup, ledger.entries, ledger.reservations, ledger.free, ledger.export):
     _ledger.command(command.__name__)(command)
 _schema.command("check")(panes.check_schema)
+for command in (attacks.reconstruction, attacks.influence, attacks.extraction, attacks.attribute):
+    audit.app.command(command.__name__)(command)
 for name, commands in (("audit", audit.app), ("ledger", _ledger), ("schema", _schema), ("serve", serve.app)):
     app.add_typer(commands, name=name)
 

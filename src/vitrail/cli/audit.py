@@ -15,7 +15,17 @@ import typer
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
 from . import declarations as options
-from .audit_inputs import EXPLAIN_HELP, check_outcome, explainer_of, give_outcome, numbers_of, predictor_of, table_of, taken
+from .audit_inputs import (
+    EXPLAIN_HELP,
+    alike,
+    check_outcome,
+    explainer_of,
+    give_outcome,
+    numbers_of,
+    predictor_of,
+    table_of,
+    taken,
+)
 from .inputs import imported
 from .printing import print_lines, print_note, print_table
 
@@ -23,6 +33,10 @@ if TYPE_CHECKING:
     from ..audit import MembershipAudit
 
 EXIT_REFUTED = 1
+SHADOW_HELP = (
+    "How the attacker trains models of the same kind: a vitrail.audit.shadow.Networks, or a function of (points, labels) "
+    "that returns (explain, predict). Needs --label, --explain and predictions."
+)
 app = typer.Typer(no_args_is_help=True, help="Attack explanations, or test a privacy claim. Nothing is charged.")
 
 
@@ -46,23 +60,53 @@ def membership(
         list[str] | None,
         typer.Option("--probability", metavar="COLUMN", help="A column of predicted probabilities; repeat, one per class."),
     ] = None,
+    shadow: Annotated[str | None, typer.Option("--shadow", metavar="MODULE:NAME", help=SHADOW_HELP)] = None,
+    shadow_models: Annotated[int, typer.Option("--shadow-models", help="How many the attacker trains.")] = 16,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            "--reference", metavar="PEOPLE", help="The attacker's own people, same columns; shadow models see them too."
+        ),
+    ] = None,
+    attack: Annotated[
+        list[str] | None,
+        typer.Option("--attack", help="threshold, shadow, learned or 'likelihood ratio'; repeat. All that can be run."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the attacker's random choices.")] = 0,
     confidence: Annotated[float, typer.Option("--confidence", help="Of every interval.")] = 0.95,
 ) -> None:
-    """Attack explanations: who was in the training data? From files, and code you trust."""
+    """Attack explanations: who was in the training data? From files, and code you trust.
+
+    With --shadow the attacker trains models of the same kind, for thresholds that transfer and for likelihood ratios, the
+    strongest attacks.
+    """
     from .. import audit
 
     check_outcome(output)
-    sides = [table_of(path) for path in (members, nonmembers)]
+    sides = alike([table_of(path) for path in (members, nonmembers, reference) if path is not None])
     labels = taken(sides, [label] if label else [], "--label")
     probabilities = taken(sides, probability or [], "--probability")
     points = [numbers_of(side) for side in sides]
-    predictor = predictor_of(predict, module, probabilities)
+    predictor = predictor_of(predict, module, None if probabilities is None else probabilities[:2])
+    if shadow is not None and (explain is None or labels is None or predictor is None):
+        raise InvalidInput(
+            "--shadow needs --explain, --label and what predicts (--predict or --module): shadow models are trained on the "
+            "labels, and asked as the model is"
+        )
+    if reference is not None and shadow is None:
+        raise InvalidInput("--reference is whom shadow models are trained on; give --shadow too")
+    attacker = audit.Attacker(
+        shadow=None if shadow is None else imported(shadow, "--shadow"),
+        shadow_models=shadow_models,
+        reference=None if reference is None or labels is None else (points[2], labels[2][:, 0]),
+        attacks=attack or "all",
+        seed=seed,
+    )
     outcome = audit.membership(
         audit.Target(explainer_of(explain, module), predictor, name=explain or members.stem),
-        *points,
+        *points[:2],
         labels=None if labels is None else (labels[0][:, 0], labels[1][:, 0]),
-        attacker=audit.Attacker(seed=seed),
+        attacker=attacker,
         confidence=confidence,
     )
     give_outcome(outcome, output, lambda: _print_attacks(outcome))

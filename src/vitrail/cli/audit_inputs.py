@@ -114,6 +114,25 @@ def table_of(path: Path) -> dict[str, NDArray[np.generic]]:
     return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
 
 
+def alike(sides: list[dict[str, NDArray[np.generic]]]) -> list[dict[str, NDArray[np.generic]]]:
+    """Tables with their columns in the order of the first, or an error that names what one of them lacks."""
+    first = sides[0]
+    for side in sides[1:]:
+        if odd := sorted(set(first) ^ set(side)):
+            raise InvalidInput(f"the tables must have the same columns; only one of them has {', '.join(odd[:20])}")
+    return [{name: side[name] for name in first} for side in sides]
+
+
+def texts(sides: list[dict[str, NDArray[np.generic]]], name: str | None, option: str) -> list[list[str] | None]:
+    """A column of names or classes, as texts, taken out of every table."""
+    if name is None:
+        return [None] * len(sides)
+    for side in sides:
+        if name not in side:
+            raise InvalidInput(f"{option} is {name!r}; the columns are {', '.join(list(side)[:20])}")
+    return [[str(value) for value in side.pop(name)] for side in sides]
+
+
 def taken(sides: list[dict[str, NDArray[np.generic]]], names: list[str], option: str) -> list[NDArray[np.float64]] | None:
     """Columns taken out of both tables."""
     for side, name in product(sides, names):
