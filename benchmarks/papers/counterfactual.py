@@ -25,7 +25,9 @@ from papers import (
     counterfactual_attacks,
     counterfactual_figures,
     counterfactual_fresh,
+    counterfactual_layers,
     counterfactual_more,
+    counterfactual_peers,
     counterfactual_pixels,
 )
 from papers.counterfactual_scale import Bench, Scale
@@ -53,6 +55,13 @@ BENCHMARK = Benchmark[Bench](
         "autoencoder": Figure(counterfactual_adult.autoencoder),
         "codes": Figure(counterfactual_pixels.codes),
         "location": Figure(counterfactual_more.location),
+        "layers": Figure(counterfactual_layers.layers),
+        "digits": Figure(counterfactual_layers.digits),
+        "peers_adult": Figure(counterfactual_peers.adult),
+        "peers_diabetes": Figure(counterfactual_peers.diabetes),
+        "peers_dice": Figure(counterfactual_peers.with_dice, needs="dice_ml"),
+        "peers_location": Figure(counterfactual_peers.location),
+        "peers_mnist": Figure(counterfactual_peers.mnist),
         "attacks_adult": Figure(counterfactual_attacks.adult),
         "attacks_adult_dice": Figure(counterfactual_attacks.adult_dice, needs="dice_ml"),
         "attacks_diabetes": Figure(counterfactual_attacks.diabetes),

@@ -361,8 +361,8 @@ def how_of(of: Prey, asked: list[np.ndarray], sizes: tuple[int, ...]) -> str:
         f"the other three sets. {len(asked)} draws of {sizes[-1]} queries, {STARTS} copies of each; all networks take "
         f"{STEPS} steps of 64 rows. Agreement and accuracy: on the half that the model was not trained on, at most "
         f"{MOST_TESTED}. Gain: agreement less that of copies of the queries alone, same draws and starts. Unknown "
-        "architecture: one dense layer more. Membership: half of those judged are members; thresholds and the paper's attack "
-        "network are taught by three shadow models. CADEX is our own implementation of the idea (benchmarks/peers)"
+        "architecture: one dense layer more. Membership: half of those judged are members; thresholds and the paper's "
+        "attack network are taught by three shadow models. CADEX is our own implementation of the idea (benchmarks/peers)"
     )
 
 

@@ -51,7 +51,8 @@ def torch_copy(estimator: object) -> object:
         layer = torch.nn.Linear(*weights.shape)
         layer.weight.data = torch.as_tensor(np.array(weights.T), dtype=torch.float32)
         layer.bias.data = torch.as_tensor(np.array(bias), dtype=torch.float32)
-        layers += [layer, torch.nn.ReLU() if place < len(pairs) - 1 else torch.nn.Softmax(dim=1)]
+        hidden = torch.nn.Tanh() if estimator.activation == "tanh" else torch.nn.ReLU()  # type: ignore[attr-defined]
+        layers += [layer, hidden if place < len(pairs) - 1 else torch.nn.Softmax(dim=1)]
     return torch.nn.Sequential(*layers).eval()
 
 

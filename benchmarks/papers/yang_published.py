@@ -98,15 +98,19 @@ def published_search(
     gamma: float = 0.1,
     steps: int = 300,
     rate: float = 0.05,
+    begin: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Eq. 18 from the prototype; features in [0, 1], not yet on any schema, as in the paper."""
+    """Eq. 18 from the prototype; features in [0, 1], not yet on any schema, as in the paper.
+
+    ``begin``: where d starts, if not at 0: other answers to the same query.
+    """
     import torch
 
     weights = torch.as_tensor(dpc.weights, dtype=torch.float32)
     start = torch.as_tensor(dpc.prototypes[wanted], dtype=torch.float32)
     q = torch.as_tensor(queries, dtype=torch.float32)
     place = torch.as_tensor(wanted, dtype=torch.int64)
-    moved = torch.zeros_like(start, requires_grad=True)
+    moved = (torch.zeros_like(start) if begin is None else torch.as_tensor(begin, dtype=torch.float32)).requires_grad_(True)
     optimizer = torch.optim.Adam([moved], lr=rate)
     for _ in range(steps):
         optimizer.zero_grad()

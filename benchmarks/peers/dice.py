@@ -54,21 +54,29 @@ def read(schema: vt.Schema, frame: pd.DataFrame) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Found:
-    """For each query a raw row, or NaN where nothing was returned; and seconds for all."""
+    """For each query a raw row, or NaN where nothing was returned; all of its answers where several were asked for
+    (queries, answers, columns); and seconds for all."""
 
     rows: np.ndarray
     seconds: float
+    every: np.ndarray
 
 
 def counterfactuals(
-    schema: vt.Schema, rows: pd.DataFrame, predictor: Predictor, queries: pd.DataFrame, method: str, desired: int = 1
+    schema: vt.Schema,
+    rows: pd.DataFrame,
+    predictor: Predictor,
+    queries: pd.DataFrame,
+    method: str,
+    desired: int = 1,
+    total: int = 1,
 ) -> Found:
     """``random`` or ``genetic``, which ask the model for answers."""
     import dice_ml
 
     data = _data(schema, rows, predictor)
     model = dice_ml.Model(model=predictor, backend="sklearn", model_type="classifier")
-    return _asked(schema, dice_ml.Dice(data, model, method=method), queries, method, desired)
+    return _asked(schema, dice_ml.Dice(data, model, method=method), queries, method, desired, total)
 
 
 def by_gradient(
@@ -135,8 +143,8 @@ def _data(schema: vt.Schema, rows: pd.DataFrame, predictor: Predictor) -> Any:
     return dice_ml.Data(dataframe=table, continuous_features=numbers, outcome_name=OUTCOME)
 
 
-def _asked(schema: vt.Schema, explainer: object, queries: pd.DataFrame, method: str, desired: int) -> Found:
-    made = np.full((len(queries), schema.n_columns), np.nan)
+def _asked(schema: vt.Schema, explainer: object, queries: pd.DataFrame, method: str, desired: int, total: int = 1) -> Found:
+    made = np.full((len(queries), total, schema.n_columns), np.nan)
     categories = {name: object for name, column in schema.items() if not isinstance(column, vt.Numeric)}
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -146,10 +154,11 @@ def _asked(schema: vt.Schema, explainer: object, queries: pd.DataFrame, method: 
             query = queries.iloc[[place]].astype(categories)
             extra = {"random_seed": place} if method == "random" else {}
             try:
-                told = explainer.generate_counterfactuals(query, total_CFs=1, desired_class=desired, **extra)  # type: ignore[attr-defined]
+                told = explainer.generate_counterfactuals(query, total_CFs=total, desired_class=desired, **extra)  # type: ignore[attr-defined]
             except Exception:  # it raises where it finds nothing
                 continue
             found = told.cf_examples_list[0].final_cfs_df
             if found is not None and len(found):
-                made[place] = read(schema, found[list(schema)].iloc[[0]])[0]
-    return Found(made, time.perf_counter() - start)
+                rows = read(schema, found[list(schema)].iloc[:total])
+                made[place, : len(rows)] = rows
+    return Found(made[:, 0], time.perf_counter() - start, made)

@@ -33,19 +33,22 @@ class Autoencoder:
     schema: vt.Schema
     encoder: Any
     decoder: Any
+    latent: int = LATENT
 
     def encode(self, features: np.ndarray) -> np.ndarray:
         """Means of the codes."""
         import torch
 
         with torch.no_grad():
-            return self.encoder(torch.as_tensor(features, dtype=torch.float32))[:, :LATENT].double().numpy()
+            return self.encoder(torch.as_tensor(features, dtype=torch.float32))[:, : self.latent].double().numpy()
 
     def decode(self, codes: Any) -> Any:
         """Features in [0, 1]: levels of a column add up to 1."""
         import torch
 
         out = self.decoder(codes)
+        if out.shape[1] == self.schema.n_columns:  # numbers only
+            return torch.sigmoid(out)
         parts = [
             torch.softmax(out[:, s], dim=1) if s.stop - s.start > 1 else torch.sigmoid(out[:, s])
             for s in self.schema.feature_slices.values()
@@ -53,15 +56,17 @@ class Autoencoder:
         return torch.cat(parts, dim=1)
 
 
-def trained(schema: vt.Schema, features: np.ndarray, epochs: int = 20, seed: int = 0) -> Autoencoder:
+def trained(
+    schema: vt.Schema, features: np.ndarray, *, epochs: int = 20, hidden: int = HIDDEN, latent: int = LATENT, seed: int = 0
+) -> Autoencoder:
     """Train by Adam on batches of 256: cross-entropy of every feature, and a small Kullback-Leibler term."""
     import torch
 
     torch.manual_seed(seed)
     size = features.shape[1]
-    encoder = torch.nn.Sequential(torch.nn.Linear(size, HIDDEN), torch.nn.Tanh(), torch.nn.Linear(HIDDEN, 2 * LATENT))
-    decoder = torch.nn.Sequential(torch.nn.Linear(LATENT, HIDDEN), torch.nn.Tanh(), torch.nn.Linear(HIDDEN, size))
-    made = Autoencoder(schema, encoder, decoder)
+    encoder = torch.nn.Sequential(torch.nn.Linear(size, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, 2 * latent))
+    decoder = torch.nn.Sequential(torch.nn.Linear(latent, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, size))
+    made = Autoencoder(schema, encoder, decoder, latent)
     x = torch.as_tensor(features, dtype=torch.float32)
     optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=3e-3)
     order = np.random.default_rng(seed)
@@ -69,14 +74,13 @@ def trained(schema: vt.Schema, features: np.ndarray, epochs: int = 20, seed: int
         for some in torch.as_tensor(order.permutation(len(x))).split(256):
             optimizer.zero_grad()
             both = encoder(x[some])
-            mean, log_variance = both[:, :LATENT], both[:, LATENT:].clamp(-8, 4)
+            mean, log_variance = both[:, :latent], both[:, latent:].clamp(-8, 4)
             codes = mean + torch.exp(log_variance / 2) * torch.randn_like(mean)
             out = made.decode(codes).clamp(1e-6, 1 - 1e-6)
             error = torch.nn.functional.binary_cross_entropy(out, x[some], reduction="none").sum(dim=1)
             divergence = 0.5 * (mean**2 + log_variance.exp() - 1 - log_variance).sum(dim=1)
             (error + KL_WEIGHT * divergence).mean().backward()
             optimizer.step()
-    encoder.eval(), decoder.eval()
     return made
 
 
@@ -90,7 +94,7 @@ def by_shells(of: Autoencoder, module: object, queries: np.ndarray, wanted: np.n
     for shell in range(SHELLS):
         if not len(open_):
             break
-        directions = generator.normal(size=(len(open_), DRAWN, LATENT))
+        directions = generator.normal(size=(len(open_), DRAWN, of.latent))
         directions /= np.linalg.norm(directions, axis=2, keepdims=True)
         radius = (shell + generator.random((len(open_), DRAWN, 1))) * WIDTH
         codes = (centres[open_, None, :] + radius * directions).reshape(-1, LATENT)
