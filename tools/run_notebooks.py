@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TUTORIALS = ROOT / "docs" / "tutorials"
 NAMES = ("from_shap", "from_interpretml", "from_dice", "from_opendp", "hand_out_a_pane", "text_and_images", "audit_a_claim")
 MARKER = re.compile(r"^# %%(?: (?:(?P<words>\[markdown\])|picture: (?P<picture>.+)))?$")
-MOST_SECONDS = 300
+MOST_SECONDS = 120
 COLOURS = 64
 """Of a stored picture: lines, bars and bands need no more, and files stay small."""
 
