@@ -204,7 +204,7 @@ def several(
     made = variational.trained(case.schema, rows / case.top, epochs=epochs_of(bench), hidden=hidden, latent=latent)
     found: list[dict[str, object]] = []
     chosen: dict[str, Answer] = {
-        "CADEX": lambda q, w: cadex.counterfactuals(case.schema, module, q, w, None),
+        "CADEX": lambda q, w: cadex.counterfactuals(case.schema, module, q, w, None, loose=True),
         "C-CHVAE": lambda q, w: variational.by_shells(made, module, q, w)[:, 0],
         "REVISE": lambda q, w: variational.by_descent(made, module, q, w),
     }
@@ -232,8 +232,9 @@ def several(
             found.append({"method": method, "epsilon": epsilon, "target": target, **row})
             print(found[-1], flush=True)
     how = (
-        f"the network of the part {case.name}, {len(rows)} rows, {count} people; CADEX may change every column; C-CHVAE "
-        f"and REVISE: a variational autoencoder of {hidden} units and a code of {latent}. As published: 32 units, 100 "
+        f"the network of the part {case.name}, {len(rows)} rows, {count} people; CADEX may change every column, "
+        "and its answers lie anywhere in the cube, as those of DPC; C-CHVAE and "
+        f"REVISE: a variational autoencoder of {hidden} units and a code of {latent}. As published: 32 units, 100 "
         f"epochs, the paper's coefficients {coefficients}. Any class: the model's second choice is asked for, and any other "
         "class is right"
     )

@@ -24,7 +24,7 @@ def log_probability(module: Any, x: Any, wanted: Any) -> Any:
     said = module(x).reshape(len(x), -1)
     if said.shape[1] == 1:
         said = torch.cat([1 - said, said], dim=1)
-    return torch.log(said.gather(1, wanted[:, None]).clamp_min(1e-9))[:, 0]
+    return torch.log(said.gather(1, wanted[:, None]).clamp_min(1e-30))[:, 0]
 
 
 def classes_of(module: object, features: np.ndarray) -> np.ndarray:
@@ -42,7 +42,7 @@ def on_schema(schema: vt.Schema, features: np.ndarray) -> np.ndarray:
 
 
 def counterfactuals(
-    schema: vt.Schema, module: object, queries: np.ndarray, wanted: np.ndarray, columns: int | None = 5
+    schema: vt.Schema, module: object, queries: np.ndarray, wanted: np.ndarray, columns: int | None = 5, loose: bool = False
 ) -> np.ndarray:
     """An answer for each encoded query, on the schema; NaN where none was found.
 
@@ -50,6 +50,8 @@ def counterfactuals(
     ----------
     columns : int or None
         How many columns may change; None: all.
+    loose : bool
+        Leave answers anywhere in [0, 1], as gradients lead: bits are rarely moved past a half before the model agrees.
     """
     import torch
 
@@ -72,7 +74,8 @@ def counterfactuals(
         open_ = np.flatnonzero(np.isnan(found[:, 0]))
         if not len(open_):
             break
-        tried = on_schema(schema, (start + moved * may).detach().double().numpy()[open_])
+        tried = (start + moved * may).detach().double().numpy()[open_]
+        tried = tried if loose else on_schema(schema, tried)
         flipped = classes_of(module, tried) == wanted[open_]
         found[open_[flipped]] = tried[flipped]
     return found

@@ -97,7 +97,7 @@ def by_shells(of: Autoencoder, module: object, queries: np.ndarray, wanted: np.n
         directions = generator.normal(size=(len(open_), DRAWN, of.latent))
         directions /= np.linalg.norm(directions, axis=2, keepdims=True)
         radius = (shell + generator.random((len(open_), DRAWN, 1))) * WIDTH
-        codes = (centres[open_, None, :] + radius * directions).reshape(-1, LATENT)
+        codes = (centres[open_, None, :] + radius * directions).reshape(-1, of.latent)
         with torch.no_grad():
             decoded = of.decode(torch.as_tensor(codes, dtype=torch.float32)).double().numpy()
         rows = on_schema(of.schema, decoded)
