@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
@@ -58,6 +58,11 @@ def kept_rows(part: str, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[
     return [
         {key: value for key, value in row.items() if key != "part"} for row in rows if row["part"] == part and wanted(row)
     ]
+
+
+def points_of(bench: Bench) -> int:
+    """The paper explains 1 000 points."""
+    return 10 if bench.scale.quick else 1000
 
 
 _JOBS: list[Callable[[], Any]] = []
@@ -148,14 +153,6 @@ def wide_third(cache: Cache, name: str, x: np.ndarray, f: np.ndarray, raw: np.nd
     digest = hashlib.sha256(points.tobytes() + len(x).to_bytes(8, "little")).hexdigest()[:16]
     stored = cache.arrays(f"grams-{name}-{digest}", lambda: {"a": wide_grams(x, points, stable(1.0))})
     return Third(m, raw, points, stored["a"], wide_crosses(x, f, points, stable(1.0)))
-
-
-def text_points(bench: Bench, *, m: int | None = None, f: np.ndarray | None = None) -> Third:
-    """Reviews to explain from all reviews: true labels unless others are given."""
-    case = text_case(bench)
-    of = case.indices(bench.scale.loss_points)
-    f = case.hard if f is None else f
-    return wide_third(case.cache, "text", case.data.x, f, case.data.raw[of], case.data.x[of], case.m if m is None else m)
 
 
 def text_thirds(bench: PatelBench, queries: int, further: int) -> list[tuple[Third, Third]]:
@@ -279,7 +276,7 @@ TRAINING = {"batch": 1024, "epochs": 8, "clip": 1.0, "learning_rate": 0.01}
 """Fixed before the runs that count; not tuned."""
 
 
-def agreement(first: Sequence[int], second: Sequence[int]) -> int:
+def agreement(first: Iterable[int], second: Iterable[int]) -> int:
     """How many of two lists of words are shared."""
     return len(set(first) & set(second))
 

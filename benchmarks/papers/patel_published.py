@@ -157,6 +157,8 @@ class Algorithm3:
     flags: list[bool] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
     step_epsilons: list[np.ndarray] = field(default_factory=list)
+    chosen: dict[int, Parameters] = field(default_factory=dict)
+    """What Algorithm 2 returned, by query."""
 
     @property
     def epsilon_step(self) -> float:
@@ -186,6 +188,7 @@ class Algorithm3:
         chosen = algorithm_2(
             a, b, self.m, history, self.epsilon_step, self.sigma_min, self.iterations, self.generator, enhanced=self.enhanced
         )  # fmt: skip
+        self.chosen[len(self.centres)] = chosen
         c0 = learning_rate(len(b), chosen.sigma, chosen.beta, self.iterations)
         phi = dpgd_explain(a, b, chosen.start, chosen.sigma, chosen.steps, c0, self.generator)
         spent = np.full(chosen.steps - 1, self.epsilon_step * self.sigma_min / chosen.sigma)

@@ -97,6 +97,12 @@ class Around:
     def of(cls, a: torch.Tensor, b: torch.Tensor, rows: int, seed: int) -> Around:
         return cls(a, b, rows, torch.Generator(a.device).manual_seed(seed))
 
+    def of_rows(self, rows: int, seed: int) -> Around:
+        """The same truth, with the noise of so many rows."""
+        again = Around.of(self.a, self.b, rows, seed)
+        vars(again)["best"] = self.best
+        return again
+
     @cached_property
     def best(self) -> torch.Tensor:
         """(points, n)."""
