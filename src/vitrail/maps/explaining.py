@@ -77,7 +77,8 @@ def local_explanation(
     names, values = model._feature_names(), average * features
     columns = names
     if model.schema_ is not None:
-        columns, values = model.schema_.names, by_column(model.schema_, values)
+        by_feature = values if model.curves_ is None else model.curves_.by_feature(values)
+        columns, values = model.schema_.names, by_column(model.schema_, by_feature)
     notes = [
         f"Point {row} is explained for class {heaviest[0].label}: "
         + ", ".join(f"map {active.number} with weight {active.weight:.2f}" for active in heaviest)

@@ -24,7 +24,7 @@ from ..errors import InvalidInput, SchemaError
 from ..progress import progress
 from ..results import Attribution
 from ..schema import Categorical, Schema
-from ..vault import MapScores, MapTraining, PrivateData, check_device, on_device, train_maps
+from ..vault import FeatureCurves, MapScores, MapTraining, PrivateData, check_device, on_device, train_maps
 from .explaining import ActiveMap, MapBank, MapPlots, TrainingGuarantee, active_maps, local_explanation, weighed
 from .settings import (
     PictureFilters,
@@ -36,6 +36,7 @@ from .settings import (
     scaled_to_length,
     schema_features,
 )
+from .tables import curves_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,20 +53,24 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     ----------
     epsilon, delta : float
         The promise for the training rows (add or remove one). ``math.inf``: no noise, no clip, no promise.
-    n_maps : int
-        Linear maps per class.
+    n_maps : int, optional
+        Linear maps per class. Left open, tables with few rows for their epsilon have one, others 3, all else 5.
     projection : int, optional
         Train each map on a public random projection to so many numbers, one projection per map, shared by the classes.
     filters : PictureFilters, optional
         For pictures: train maps on smooth patterns, and on pictures moved by a pixel.
+    curves : int, optional
+        For tables: the smooth curves that each number becomes, so that a map is a sum of smooth functions of the columns; 0
+        for the number as it is. Left open, 6 where a schema declares at most a hundred columns.
     beta : float
         Inverse temperature: large, one map decides; 0, all count alike.
-    clip : float
-        The longest gradient of one row.
+    clip : float, optional
+        The longest gradient of one row. Left open, 1 for tables, 0.3 for all else.
     steps, epochs : int or float, optional
-        How long: noisy steps (400 by default), or passes over the declared rows.
+        How long: noisy steps (150 for tables, 400 for all else), or passes over the declared rows.
     batch_size : int, optional
-        Rows expected in a step, each drawn on its own; a tenth of the declared rows by default, at least 256.
+        Rows expected in a step, each drawn on its own. Left open, all rows of a table up to 100 000, or a tenth of all
+        else, at least 256.
     learning_rate, momentum, schedule : float, float, {"cosine", "steps"}
         Of Adam.
     average : float
@@ -117,15 +122,16 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         epsilon: float = 1.0,
         delta: float = 1e-5,
         *,
-        n_maps: int = 5,
+        n_maps: int | None = None,
         projection: int | None = None,
         filters: PictureFilters | None = None,
+        curves: int | None = None,
         beta: float = 1.0,
-        clip: float = 0.3,
+        clip: float | None = None,
         steps: int | None = None,
         epochs: float | None = None,
         batch_size: int | None = None,
-        learning_rate: float = 0.06,
+        learning_rate: float | None = None,
         momentum: float = 0.9,
         schedule: str = "cosine",
         average: float = 0.25,
@@ -145,6 +151,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.n_maps = n_maps
         self.projection = projection
         self.filters = filters
+        self.curves = curves
         self.beta = beta
         self.clip = clip
         self.steps = steps
@@ -181,7 +188,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.classes_ = classes_of(self.classes, labels)
         n_rows = len(features) if self.n_rows_public is None else self.n_rows_public
         n_rows = whole("n_rows_public", n_rows, most=10**12)
-        training = plan_training(self, features.shape[1], len(self.classes_), n_rows)
+        training = plan_training(self, features.shape[1], len(self.classes_), n_rows, schema=self.schema_)
         numbers = np.searchsorted(self.classes_, labels).astype(np.int64)
         rows = on_device(np.ascontiguousarray(features, dtype=np.float32), numbers, self.device)
         generator = None if self.random_state is None else np.random.default_rng(self.random_state)
@@ -206,10 +213,13 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             self.n_features_in_ = schema.n_columns
             self.feature_names_in_ = np.array(schema.names, dtype=object)
             self.schema_: Schema | None = schema
-            return features, labels
+            self.curves_: FeatureCurves | None = curves_of(self, schema)
+            return self._curved(features), labels
         checked, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
-        self.schema_ = None
+        self.schema_, self.curves_ = None, None
+        if self.curves:
+            raise InvalidInput("curves are of declared columns; give a frame and its schema, or leave curves out")
         self._bounds = checked_bounds(self.bounds, checked.shape[1])
         return scaled_by(self._bounds, checked), np.asarray(labels)
 
@@ -218,11 +228,12 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             raise InvalidInput("y is given together with a PrivateData, which has its labels already: fit(data)")
         classes = self._classes_of_private_data(data)
         schema = data.feature_schema
-        training = plan_training(self, schema.n_features, len(classes), data.n_rows_public, data.neighbours)
+        training = plan_training(self, schema.n_features, len(classes), data.n_rows_public, data.neighbours, schema=schema)
         release = data.train(training, device=self.device)
         order = np.argsort(classes)  # scikit-learn wants classes sorted
         self.classes_ = classes[order]
         self.schema_, self.n_features_in_ = schema, schema.n_columns
+        self.curves_ = training.curves
         self.feature_names_in_ = np.array(schema.names, dtype=object)
         facts = ("the schema", f"the row count {data.n_rows_public}, as declared")
         self._keep(training, release.parts["maps"][:, order], release.parts["biases"][:, order], release.guarantee, facts)
@@ -270,10 +281,13 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         check_is_fitted(self)
         if self.schema_ is not None:
             raw, features = schema_features(self.schema_, X)
-            return scaled_to_length(features, self.row_length_), self.schema_.frame(raw)
+            return scaled_to_length(self._curved(features), self.row_length_), self.schema_.frame(raw)
         checked = validate_data(self, X, dtype=np.float64, reset=False)
         shown = dict(zip(self._feature_names(), checked.T, strict=True))
         return scaled_to_length(scaled_by(self._bounds, checked), self.row_length_), shown
+
+    def _curved(self, features: Floats) -> Floats:
+        return features if self.curves_ is None else self.curves_.of(features)
 
     def _scores(self, X: object) -> MapScores:
         return weighed(self, self._features(X)[0])
@@ -344,7 +358,8 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _feature_names(self) -> tuple[str, ...]:
         if self.schema_ is not None:
-            return self.schema_.feature_names
+            names = self.schema_.feature_names
+            return names if self.curves_ is None else self.curves_.names(names)
         if hasattr(self, "feature_names_in_"):
             return tuple(str(name) for name in self.feature_names_in_)
         return tuple(f"x{column}" for column in range(self.n_features_in_))

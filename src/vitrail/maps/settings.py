@@ -38,6 +38,7 @@ from ..accounting.guarantee import check_epsilon_delta
 from ..errors import InvalidInput
 from ..schema import Schema
 from ..vault import MapTraining, noise_for
+from .tables import curves_of, defaults_for_tables, defaults_otherwise, is_table
 
 if TYPE_CHECKING:
     from .locally_linear import LocallyLinearClassifier
@@ -115,9 +116,6 @@ def _waves(length: int, size: int) -> Floats:
     return np.asarray(np.cos(np.pi * np.outer(np.arange(size), midpoints)) * lengths / math.sqrt(length))
 
 
-DEFAULT_STEPS = 400
-DEFAULT_BATCH_SHARE = 0.1
-SMALLEST_DEFAULT_BATCH = 256
 # Projections are public and the same on every machine; nothing private is ever drawn from this.
 PROJECTION_SEED = 20_200_207
 
@@ -136,6 +134,10 @@ def check_settings(model: LocallyLinearClassifier) -> None:
     given = {name: value for name, value in model.get_params(deep=False).items() if value is not None}
     for name in given.keys() & {"n_maps", "steps", "batch_size", "projection"}:
         whole(name, given[name], most=10**12)
+    if model.curves is not None:
+        whole("curves", model.curves, least=0, most=10**4)
+        if model.curves and (model.filters is not None or model.projection is not None):
+            raise InvalidInput("curves are given together with filters or a projection; a map is trained on one of them")
     for name in given.keys() & {"clip", "learning_rate", "start", "row_length", "epochs"}:
         positive(name, given[name])
     if model.steps is not None and model.epochs is not None:
@@ -151,14 +153,25 @@ def plan_training(
     n_rows_public: int,
     neighbours: str = "add-remove",
     noise_multiplier: float | None = None,
+    *,
+    schema: Schema | None = None,
 ) -> MapTraining:
-    """The run, fixed: from a model's settings and three public numbers; the noise is solved for unless it is given."""
+    """The run, fixed: from a model's settings and public numbers; the noise is solved for unless it is given.
+
+    ``n_features`` are those of the schema, where there is one, before they become curves.
+    """
     check_settings(model)
-    wanted = model.batch_size or max(SMALLEST_DEFAULT_BATCH, round(DEFAULT_BATCH_SHARE * n_rows_public))
-    rate = min(1.0, wanted / n_rows_public)
+    curves = curves_of(model, schema)
+    if curves is not None:
+        n_features = curves.width
+    open_ones = defaults_otherwise(n_rows_public)
+    if is_table(model, schema):
+        open_ones = defaults_for_tables(n_rows_public, n_features, float(model.epsilon))
+    rate = min(1.0, (model.batch_size or open_ones.batch_size) / n_rows_public)
     steps = model.steps
     if steps is None:
-        steps = DEFAULT_STEPS if model.epochs is None else max(1, round(model.epochs / rate))
+        steps = open_ones.steps if model.epochs is None else max(1, round(model.epochs / rate))
+    clip, n_maps = model.clip or open_ones.clip, int(model.n_maps or open_ones.n_maps)
     private = math.isfinite(model.epsilon)
     if noise_multiplier is None:
         noise_multiplier = noise_for(model.epsilon, model.delta, rate, steps, neighbours) if private else 0.0
@@ -170,7 +183,7 @@ def plan_training(
         )
     return MapTraining(
         n_classes=n_classes,
-        n_maps=int(model.n_maps),
+        n_maps=n_maps,
         noise_multiplier=noise_multiplier,
         sampling_rate=rate,
         steps=steps,
@@ -178,16 +191,17 @@ def plan_training(
         delta=model.delta,
         expected_rows=rate * n_rows_public,
         beta=model.beta,
-        clip=float(model.clip) if private else math.inf,
-        learning_rate=model.learning_rate,
+        clip=float(clip) if private else math.inf,
+        learning_rate=model.learning_rate or open_ones.learning_rate,
         decay=model.decay,
         average=model.average,
         start=model.start,
         momentum=model.momentum,
         schedule=model.schedule,
         filters=filters,
-        projections=None if model.projection is None else random_projections(model.n_maps, model.projection, n_features),
+        projections=None if model.projection is None else random_projections(n_maps, model.projection, n_features),
         row_length=model.row_length,
+        curves=curves,
     )
 
 

@@ -24,12 +24,13 @@ from sklearn.base import clone
 from ..accounting import Cost, rounded_down, rounded_up
 from ..accounting.guarantee import Guarantee
 from ..errors import BudgetExceeded, InvalidInput
+from ..schema import Schema
 from ..vault import HELD_OUT_SHARE, MapChoice, MapTraining, PrivateData, check_device, choose_run, noise_for
 from .explaining import TrainingGuarantee
 from .locally_linear import LocallyLinearClassifier
 from .settings import check_settings, classes_of, plan_training
 
-_TUNABLE = {"projection", *(known.name for known in fields(MapTraining))} - {"epsilon", "delta", "steps"}
+_TUNABLE = {"projection", *(known.name for known in fields(MapTraining))} - {"epsilon", "delta", "steps", "curves"}
 """What candidates may differ in: what one run is told, and no price depends on."""
 
 
@@ -128,7 +129,7 @@ def _chosen_on_arrays(tried: Sequence[LocallyLinearClassifier], X: object, y: ob
     features, labels = base._training_arrays(X, y)
     classes = classes_of(base.classes, labels)
     n_rows = len(features) if base.n_rows_public is None else int(base.n_rows_public)
-    choice = _planned_looks(tried, features.shape[1], len(classes), n_rows)
+    choice = _planned_looks(tried, features.shape[1], len(classes), n_rows, schema=base.schema_)
     numbers = np.searchsorted(classes, labels).astype(np.int64)
     return choose_run(choice, np.ascontiguousarray(features, np.float32), numbers, device=base.device)
 
@@ -136,23 +137,31 @@ def _chosen_on_arrays(tried: Sequence[LocallyLinearClassifier], X: object, y: ob
 def _chosen_in_the_vault(
     tried: Sequence[LocallyLinearClassifier], finals: Sequence[LocallyLinearClassifier], data: PrivateData
 ) -> int:
-    n_classes, n_features = len(tried[0]._classes_of_private_data(data)), data.feature_schema.n_features
-    choice = _planned_looks(tried, n_features, n_classes, data.n_rows_public, data.neighbours)
+    n_classes, schema = len(tried[0]._classes_of_private_data(data)), data.feature_schema
+    n_features = schema.n_features
+    choice = _planned_looks(tried, n_features, n_classes, data.n_rows_public, data.neighbours, schema=schema)
     for final in finals:  # whichever wins, its last run must be fit to be accepted
-        last = plan_training(final, n_features, n_classes, data.n_rows_public, data.neighbours)
+        last = plan_training(final, n_features, n_classes, data.n_rows_public, data.neighbours, schema=schema)
         last.check_fits(n_features, data.neighbours)
     _refuse_what_does_not_fit(data, choice.event.cost() + last.event.cost())
     return int(data.train(choice, device=tried[0].device).value[0])
 
 
 def _planned_looks(
-    tried: Sequence[LocallyLinearClassifier], n_features: int, n_classes: int, n_rows: int, neighbours: str = "add-remove"
+    tried: Sequence[LocallyLinearClassifier],
+    n_features: int,
+    n_classes: int,
+    n_rows: int,
+    neighbours: str = "add-remove",
+    *,
+    schema: Schema | None = None,
 ) -> MapChoice:
     """All the looks, with the noise that makes k runs cost what the looks may."""
     sizes = n_features, n_classes, max(1, round(n_rows * (1 - HELD_OUT_SHARE)))
-    price, first = (tried[0].epsilon, tried[0].delta), plan_training(tried[0], *sizes, noise_multiplier=1.0)
+    price = tried[0].epsilon, tried[0].delta
+    first = plan_training(tried[0], *sizes, noise_multiplier=1.0, schema=schema)
     noise = noise_for(*price, first.sampling_rate, len(tried) * first.steps, neighbours)
-    return MapChoice(tuple(plan_training(model, *sizes, noise_multiplier=noise) for model in tried), *price)
+    return MapChoice(tuple(plan_training(model, *sizes, noise_multiplier=noise, schema=schema) for model in tried), *price)
 
 
 def _split(whole: float, share: float, decimals: int) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from .rows.block import Block
 from .rows.tables import Table
 from .sums.device import check_device
 from .training.choice import HELD_OUT_SHARE, MapChoice, choose_run
+from .training.feature_curves import Curve, FeatureCurves
 from .training.map_gradients import MapScores, map_scores
 from .training.plan import MapTraining, noise_for, run_epsilon
 from .training.run import TrainedMaps, on_device, train_maps
@@ -25,6 +26,8 @@ __all__ = [
     "Block",
     "BoundedSum",
     "CellCounts",
+    "Curve",
+    "FeatureCurves",
     "GramSum",
     "GroupedSum",
     "LaplaceSum",

@@ -464,7 +464,7 @@ class PrivateData:
                 stop_if_interrupted()
 
             def run() -> Answer:
-                rows = training_rows(self.__rows, self.__facts)
+                rows = training_rows(self.__rows, self.__facts, training.curves)
                 return trained(training, *rows, device=device, neighbours=self.neighbours, advance=step)
 
             answer = answering(run)

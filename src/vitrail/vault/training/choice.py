@@ -42,6 +42,7 @@ from ..noise.sampler import bernoulli, random_integer_below
 from ..public_facts import PublicFacts
 from ..questions.question import Answer
 from ..questions.select import UNIFORM_BITS, drawn, selection_weights
+from .feature_curves import FeatureCurves
 from .map_gradients import exact_responses, scores_of
 from .plan import COINS, MapTraining, check_paid
 from .row_vectors import PublicMatrices, training_vectors
@@ -79,11 +80,14 @@ class MapChoice:
     delta: float
 
     def __post_init__(self) -> None:
-        shared = {(run.noise_multiplier, run.sampling_rate, run.steps, run.n_classes) for run in self.runs}
+        shared = {
+            (run.noise_multiplier, run.sampling_rate, run.steps, run.n_classes, run.curves and run.curves.digest())
+            for run in self.runs
+        }
         if len(self.runs) < 2 or len(shared) != 1:
             raise InvalidInput(
-                "a MapChoice needs two runs or more with the same noise multiplier, sampling rate, steps and classes: "
-                "together they are priced as one block"
+                "a MapChoice needs two runs or more with the same noise multiplier, sampling rate, steps, classes and "
+                "curves: together they are priced as one block, and rows are read once"
             )
 
     @property
@@ -95,6 +99,11 @@ class MapChoice:
     def n_classes(self) -> int:
         """Classes of every run."""
         return self.runs[0].n_classes
+
+    @property
+    def curves(self) -> FeatureCurves | None:
+        """Of every run."""
+        return self.runs[0].curves
 
     @property
     def event(self) -> FixedBlock:

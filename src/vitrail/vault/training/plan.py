@@ -19,6 +19,7 @@ from ...accounting import FixedBlock, JsonValue, block_epsilon, epsilon_of, mu_o
 from ...accounting.neighbours import check_unit_counts_once, kind_of, sensitivity_factor
 from ...errors import InvalidInput
 from ..questions.question import plain
+from .feature_curves import FeatureCurves
 from .map_gradients import COPY_ROOM_BITS
 from .row_vectors import LARGEST_WIDTH
 
@@ -73,6 +74,8 @@ class MapTraining:
         Public projections, one per map.
     row_length : float, or None
         Scale every row's features to this Euclidean length first, by the row's own length.
+    curves : FeatureCurves, or None
+        Public curves that numbers become before anything else; maps then act on these.
 
     Examples
     --------
@@ -103,6 +106,7 @@ class MapTraining:
     filters: FloatArray | None = field(default=None, repr=False)
     projections: FloatArray | None = field(default=None, repr=False)
     row_length: float | None = None
+    curves: FeatureCurves | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse a plan with a sentence; arrays are replaced by copies that nobody can change afterwards."""
@@ -167,8 +171,9 @@ class MapTraining:
 
     def describe(self) -> dict[str, JsonValue]:
         """The public parameters, but for those of the event; arrays by their digest."""
-        names = [known.name for known in fields(self) if known.name not in _IN_THE_EVENT]
-        return {"question": "map-training", **{name: plain(getattr(self, name)) for name in names}}
+        names = [known.name for known in fields(self) if known.name not in (*_IN_THE_EVENT, "curves")]
+        curves: dict[str, JsonValue] = {} if self.curves is None else {"curves": self.curves.digest()}
+        return {"question": "map-training", **{name: plain(getattr(self, name)) for name in names}, **curves}
 
     def check_fits(self, n_features: int, neighbours: str) -> None:
         """Refuse a run that does not fit the data, or whose noise does not pay for its epsilon: a bill must be true."""
@@ -178,6 +183,12 @@ class MapTraining:
     def check_width(self, n_features: int) -> None:
         """Refuse a plan that was made for other features, or more of them than add up exactly."""
         given = self.filters if self.filters is not None else self.projections
+        if self.curves is not None:
+            if self.curves.n_features != n_features:
+                raise InvalidInput(
+                    f"the curves are for {self.curves.n_features} features; the schema has {n_features}. Nothing was charged"
+                )
+            n_features = self.curves.width
         if given is not None and given.shape[2] != n_features:
             raise InvalidInput(f"the run is for {given.shape[2]} features; the schema has {n_features}. Nothing was charged")
         widest, most = max(n_features, 0 if given is None else max(given.shape[:2])) + 1, LARGEST_WIDTH

@@ -55,6 +55,7 @@ from ..public_facts import PublicFacts
 from ..rows.row_function import gathered
 from ..rows.sources import RowSource
 from ..sums.device import check_device, on_host, placed
+from .feature_curves import FeatureCurves
 from .map_gradients import clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
 from .plan import MapTraining
 from .row_vectors import Array, PublicMatrices, RunRows, TrainingRows, training_vectors
@@ -105,7 +106,7 @@ def train_maps(
     training : MapTraining
         The plan.
     features : array (rows, P0) of 32-bit floats
-        NumPy or torch; where it lies is where the work is done.
+        NumPy or torch; where it lies is where the work is done. Curved already, where the plan has curves.
     labels : array (rows,) of integers
         Classes by number. A label out of range is a row that counts zero.
     advance : function, optional
@@ -288,17 +289,23 @@ def on_device(features: NDArray[np.float32], labels: NDArray[np.int64], device: 
     return placed(features, device), placed(labels, device)
 
 
-def training_rows(source: RowSource, facts: PublicFacts) -> tuple[NDArray[np.float32], NDArray[np.int64], People | None]:
+def training_rows(
+    source: RowSource, facts: PublicFacts, curves: FeatureCurves | None = None
+) -> tuple[NDArray[np.float32], NDArray[np.int64], People | None]:
     """Features and classes of private rows, and whose they are, for ``train_maps`` and nobody else.
+
+    Where there are ``curves``, features are curved, row by row.
 
     Rows that the schema lets count zero are left out: a row more or less is a row more or less here too.
     """
     assert facts.target is not None
     column = facts.schema.column_index(facts.target)
     raw, starts = gathered(source, facts)
-    features = np.empty((len(raw), facts.feature_schema.n_features), np.float32)
+    width = facts.feature_schema.n_features if curves is None else curves.width
+    features = np.empty((len(raw), width), np.float32)
     for start in range(0, len(raw), 4096):
         some = slice(start, start + 4096)
-        features[some], _ = facts.feature_schema.features(np.ascontiguousarray(np.delete(raw[some], column, axis=1)))
+        scaled, _ = facts.feature_schema.features(np.ascontiguousarray(np.delete(raw[some], column, axis=1)))
+        features[some] = scaled if curves is None else curves.of(scaled)
     people = None if starts is None else People(starts, np.diff(starts, append=len(raw)))
     return features, raw[:, column].astype(np.int64), people
