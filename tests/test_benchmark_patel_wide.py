@@ -19,6 +19,8 @@ words = script("papers.patel_words")
 convergence = script("papers.patel_convergence")
 exact = script("exact")
 stream = script("local_stream")
+streams = script("papers.patel_streams")
+setup = script("local_setup")
 
 SIZE, POINTS, ROWS = 9, 4, 50_000
 
@@ -141,3 +143,27 @@ def test_a_traced_descent_ends_where_the_published_one_does(truth):
     assert len(losses) == chosen.steps
     expected = exact.excess_loss(truth.a[1:2], truth.b[1:2], ended[None], truth.best[1:2])
     np.testing.assert_allclose(losses[-1:], expected, rtol=1e-9)
+
+
+def test_a_stream_is_answered_in_every_way_and_afterwards_for_free(tmp_path):
+    """A small workload of the shape of Text's: nine columns, three parts of six queries."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(600, SIZE)) / math.sqrt(SIZE)
+    f = np.where(x[:, 0] > 0.17, 1.0, -1.0)
+
+    def third(part: int, count: int):
+        of = rng.choice(600, count, replace=False)
+        ((a, b),) = exact.statistics(x[part::3], f[part::3], x[of], [stable(1.0)])
+        return stream.Third(300_000, x[of] * math.sqrt(SIZE), x[of], a, b)
+
+    bench = cases.PatelBench(tmp_path, setup.Cache(tmp_path), setup.Scale(True))
+    load = streams.Workload(
+        "text", cases.pixel_problem(SIZE), [third(i, 6) for i in range(3)], [third(i, 3) for i in range(3)], 0.05
+    )
+    found = streams.measure(bench, load)
+    assert len(found) == 9
+    assert all(len(one.losses) == 18 and len(one.epsilon) == 6 for one in found.values())
+    assert found["adaptive (sound)"].epsilon[-1] <= found["non-adaptive (sound Algorithm 1)"].epsilon[-1] * (1 + 1e-6)
+    later = streams.non_interactive(bench, load, [found["adaptive (sound)"], found["enhanced (sound)"]])
+    assert [len(one.losses) for one in later] == [9, 9]
+    assert min(one.losses.min() for one in [*found.values(), *later]) > -1e-12

@@ -8,6 +8,7 @@ from functools import partial
 from page_marks import Row, number, stored
 from page_tables import Lines, Tables, rows_of, table
 
+SHARED = (("shared_with_lime", "variance"), ("shared_with_mim", "variance_mim"))
 NAMES = {"acs": "ACS", "text": "Text", "adult-forest": "Adult"}
 
 
@@ -36,10 +37,30 @@ def table3(rows: Sequence[Row]) -> Lines:
 
 def top5(rows: Sequence[Row]) -> Lines:
     lines = [
-        (row["method"], row.get("noise_of_rows"), row["shared_with_lime"], row["variance"], row["shared_with_the_optimum"])
+        (
+            row["method"],
+            row.get("noise_of_rows"),
+            *(f"{number(row[key])} ± {number(row[spread])}" for key, spread in SHARED),
+            row["shared_with_the_optimum"],
+        )
         for row in rows
     ]
-    return table(("method", "noise of rows", "shared with LIME", "variance", "shared with the optimum"), lines)
+    return table(("method", "noise of rows", "shared with LIME", "shared with MIM", "shared with the optimum"), lines)
+
+
+def reviews(rows: Sequence[Row]) -> Lines:
+    """Arrows as in the paper's table: upwards for a positive review."""
+    lines = []
+    for place, row in enumerate(rows):
+        for method, words in row["chosen"].items():
+            first = (
+                (place + 1, f"{row['label']:+d}", f"{row['probability']:.2f}")
+                if method == next(iter(row["chosen"]))
+                else ("",) * 3
+            )
+            said = ", ".join(("↑ " if word[0] == "+" else "↓ ") + word[1:] for word in words)
+            lines.append((*first, method, said))
+    return table(("review", "label", "network", "method", "strongest words"), lines)
 
 
 def pictures(rows: Sequence[Row]) -> Lines:
@@ -100,7 +121,25 @@ def regimes(rows: Sequence[Row]) -> Lines:
     return table(head, lines)
 
 
-def training(rows: Sequence[Row]) -> Lines:
+def convergence(rows: Sequence[Row]) -> Lines:
+    lines = [
+        (
+            f"{r['epsilon']:.2g} ({r['setting']})",
+            r["sqrt_n_sigma_min"],
+            f"{r['started_near']} of {r['computed']}",
+            r["steps"],
+            r["mean_first"],
+            r["mean_highest"],
+            r["mean_last"],
+            f"{r['end_lower_than_start']} of {r['points']}",
+        )
+        for r in rows
+    ]
+    head = ("epsilon a query", "sqrt(n) sigma_min", "started near", "steps", "loss at the start", "highest", "at the end")
+    return table((*head, "ended below the start"), lines)
+
+
+def models(rows: Sequence[Row]) -> Lines:
     lines = [
         (
             r["model"],
@@ -115,9 +154,22 @@ def training(rows: Sequence[Row]) -> Lines:
         if r["method"] != "promise"
     ]
     head = ("model", "test accuracy", "printed", "explanation", "mean Dist", "mean loss", "correlation with errors nearby")
+    return table(head, lines)
+
+
+def private_pictures(rows: Sequence[Row]) -> Lines:
+    lines = [
+        (r["model"], r["test_accuracy"], r["method"], r["cosine_with_the_optimum_of_f"], r["mean_excess_loss"])
+        for r in rows
+        if "model" in r
+    ]
+    return table(("model", "test accuracy", "explanation", "cosine with the exact map of f", "mean loss"), lines)
+
+
+def training(rows: Sequence[Row]) -> Lines:
+    made = models(rows)
     promised = [row for row in rows if row["method"] == "promise"]
     promises = [(r["model"], r["training_epsilon"], r["epsilon"], r["delta"], r["protects"]) for r in promised]
-    made = table(head, lines)
     made += ["", "Explained from its own training rows at epsilon 0.1, with `training_guarantee=`, the promise is:", ""]
     return made + table(("model", "epsilon of training", "epsilon in all", "delta in all", "protects"), promises)
 
@@ -173,12 +225,16 @@ def gains() -> Lines:
 PARTS: dict[str, Callable[[Sequence[Row]], Lines]] = {
     "table3": table3,
     "top5": top5,
+    "reviews": reviews,
     "pictures": pictures,
     "budget": budget,
     "losses": losses,
     "iterations": iterations,
     "regimes": regimes,
+    "convergence": convergence,
     "training": training,
+    "face_models": models,
+    "private_pictures": private_pictures,
     "subgroups": subgroups,
     "which": which,
 }

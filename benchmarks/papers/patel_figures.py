@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from papers import patel_figures_private as private
+from papers.patel_figures_base import Rows, axes, legend_below
 from papers.patel_streams import LOSS_EDGES
-from papers.patel_training import DISTANCE_EDGES
-from papers.patel_training import LOSS_EDGES as TRAINING_EDGES
 
-Rows = list[dict]  # type: ignore[type-arg]
 DATA = {"acs": "ACS", "text": "Text", "ACS": "ACS", "Text": "Text", "Face": "Face"}
 COLOURS = {
     "Algorithm 1 as published": "#b5503c",
@@ -59,18 +54,6 @@ def draw(rows: Rows, folder: Path) -> None:
             plt.close(figure)
 
 
-def axes(count: int, width: float = 4.6, height: float = 3.6) -> tuple[Figure, list[Axes]]:
-    figure, made = plt.subplots(1, count, figsize=(width * count, height), layout="constrained", squeeze=False)
-    for one in made[0]:
-        one.spines[["top", "right"]].set_visible(False)
-    return figure, list(made[0])
-
-
-def legend_below(figure: Figure, ax: Axes, columns: int = 4) -> None:
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=7, frameon=False)
-
-
 def named(row: dict[str, object]) -> str:
     return SHORT.get(str(row["method"]), str(row["method"]))
 
@@ -104,18 +87,22 @@ def table3(rows: Rows) -> Figure:
 
 
 def top5(rows: Rows) -> Figure:
-    figure, (ax,) = axes(1, 7.0, 3.6)
+    figure, places = axes(2, 4.6, 4.2)
     labels = [f"{named(r)}{'' if 'row_count' not in r else ', noise of ' + r['row_count'] + ' rows'}" for r in rows]
-    values = [r["shared_with_lime"] for r in rows]
     colours = [COLOURS.get(r["method"], "#bbbbbb") for r in rows]
-    ax.barh(range(len(rows)), values, color=colours)
-    for place, value in enumerate(values):
-        ax.text(value + 0.05, place, f"{value:.1f}", va="center", fontsize=8)
-    ax.set_yticks(range(len(rows)), labels, fontsize=8)
-    ax.axvline(3.9, color="black", ls=":", lw=1)
-    ax.text(3.93, -0.2, "3.9 printed", fontsize=7)
-    ax.invert_yaxis()
-    ax.set(xlim=(0, 5), xlabel="of LIME's top five words, shared")
+    for ax, other, key, printed in zip(
+        places, ("LIME", "MIM"), ("shared_with_lime", "shared_with_mim"), (3.9, 2.6), strict=True
+    ):  # fmt: skip
+        values = [0.0 if r["method"] == other else r[key] for r in rows]
+        ax.barh(range(len(rows)), values, color=colours)
+        for place, value in enumerate(values):
+            if value:
+                ax.text(value + 0.05, place, f"{value:.1f}", va="center", fontsize=8)
+        ax.set_yticks(range(len(rows)), labels if other == "LIME" else [""] * len(rows), fontsize=8)
+        ax.axvline(printed, color="black", ls=":", lw=1)
+        ax.text(printed + 0.03, -0.2, f"{printed} printed", fontsize=7)
+        ax.invert_yaxis()
+        ax.set(xlim=(0, 5), xlabel=f"of {other}'s top five words, shared")
     return figure
 
 
@@ -229,32 +216,16 @@ def regimes(rows: Rows) -> Figure:
     return figure
 
 
-def training(rows: Rows) -> Figure:
-    figure, places = axes(3, 3.9, 3.6)
-    colours = {"f": "#333333", "f_0.5": "#b5503c", "f_2": "#d9a400", "f_10": "#2a9d68"}
-    dist = (DISTANCE_EDGES[1:] + DISTANCE_EDGES[:-1]) / 2
-    loss = np.sqrt(TRAINING_EDGES[1:] * TRAINING_EDGES[:-1])
-    for row in rows:
-        if row["method"] == "optimum, no noise" and row["model"] != "f":
-            counts = np.array(row["dist_histogram"])
-            places[0].step(dist, counts / counts.sum(), where="mid", color=colours[row["model"]], label=row["model"])
-        if row["method"] == "statistics":
-            counts = np.array(row["dist_histogram"])
-            places[0].step(dist, counts / counts.sum(), ":", where="mid", color=colours[row["model"]])
-            counts = np.array(row["loss_histogram"])
-            places[1].step(loss, counts / counts.sum(), where="mid", color=colours[row["model"]], label=row["model"])
-            wrong, found = np.array(row["scatter"]).T
-            places[2].plot(wrong, found, ".", ms=4, color=colours[row["model"]], label=row["model"])
-    places[0].set_xlim(0, 1)
-    places[1].set_xlim(1e-4, 1e-1)
-    places[0].set(title="Dist: optimum (solid), statistics (dotted)", xlabel="|phi - phi*(f)|", ylabel="share")
-    places[1].set(title="statistics, epsilon 0.1", xlabel="excess loss", xscale="log")
-    places[2].set(
-        title="errors nearby and loss", xlabel="share of 50 nearest misclassified", ylabel="excess loss", yscale="log"
-    )
-    for ax in places:
-        ax.title.set_fontsize(9)
-        ax.legend(fontsize=7, frameon=False)
+def convergence(rows: Rows) -> Figure:
+    figure, places = axes(len(rows), 4.8, 3.6)
+    for ax, row in zip(places, rows, strict=True):
+        for curve in row["losses"]:
+            ax.plot(row["step"], curve, color="#b5503c", lw=0.8, alpha=0.6)
+        ax.axhline(row["nothing_released"], color="#bbbbbb", lw=1)
+        ax.text(row["step"][-1], row["nothing_released"], "phi = 0", fontsize=7, color="#888888", va="bottom", ha="right")
+        ax.set(yscale="log", xlabel="noisy gradients")
+        ax.set_title(f"epsilon {row['epsilon']:.2g} a query ({row['setting']})", fontsize=9)
+    places[0].set_ylabel("excess loss")
     return figure
 
 
@@ -317,7 +288,10 @@ PICTURES: dict[str, Callable[[Rows], Figure]] = {
     "losses": losses,
     "iterations": iterations,
     "regimes": regimes,
-    "training": training,
+    "convergence": convergence,
+    "training": private.training,
+    "face_models": private.training,
+    "private_pictures": private.private_pictures,
     "subgroups": subgroups,
     "which": which,
 }
