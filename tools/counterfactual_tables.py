@@ -101,6 +101,159 @@ def last() -> Lines:
     return table(head, lines)
 
 
+# --- beside other methods ------------------------------------------------------------------------------------------------
+
+NAMES = {"adult": "Adult", "diabetes": "Diabetes 130", "mnist": "MNIST", "location": "Location-30"}
+
+
+def data_of(row: Row) -> str:
+    """The data that a row of a part ``peers_NAME`` or ``attacks_NAME`` is about."""
+    return str(row.get("data") or row["part"].split("_")[1])
+
+
+def printed_of(row: Row, data: str, target: str) -> Row:
+    """What the paper prints for a method: in the part of its own for DPC, else beside."""
+    name = {"ours": "DPC", "DPC as published": "DPC"}.get(row["method"], row["method"].removesuffix(" random"))
+    if name == "DPC":
+        return told({**row, "target": target if data == "mnist" else None}, data)
+    rows = [
+        one
+        for one in rows_of("printed", "yang_peers")
+        if (one["data"], one["target"], one["method"]) == (data, target, name)
+    ]
+    return rows[0] if rows else {}
+
+
+def peers(*parts: str) -> Lines:
+    """Table 2: one answer each. The printed ratio of DPC stands beside the published method made here."""
+    lines = []
+    for row in rows_of("counterfactual", *parts):
+        if row.get("asked_for"):
+            continue
+        data, target = data_of(row), row.get("target", "any class")
+        printed = {} if row["method"] == "ours" else printed_of(row, data, target)
+        keys = ("queries", "flipping_ratio")
+        after = ("distance", "to_nearest_real_row", "changed_columns", "seconds_each")
+        cells = [row.get("epsilon"), *(row.get(key) for key in keys), printed.get("flipping_ratio")]
+        lines.append((NAMES[data], target, row["method"], *cells, *(row.get(key) for key in after)))
+    one = len({line[1] for line in lines}) == 1
+    head = ["data", "target", "method", "epsilon", "people", "flipping ratio", "printed", "distance", "to a real row"]
+    head += ["columns changed", "seconds each"]
+    gone = {1} if one else {9}
+    kept = [place for place in range(len(head)) if place not in gone]
+    return table([head[place] for place in kept], [[line[place] for place in kept] for line in lines])
+
+
+def ten() -> Lines:
+    """Table 3: ten answers each."""
+    lines = []
+    for row in rows_of("counterfactual", "peers_adult", "peers_diabetes", "peers_dice"):
+        if row.get("asked_for"):
+            name = {"ours": "", "DPC as published": "DPC"}.get(row["method"], row["method"].removesuffix(" random"))
+            same = [
+                one
+                for one in rows_of("printed", "yang_peers")
+                if (one["data"], one["method"]) == (data_of(row), name) and one.get("epsilon") in (None, row["epsilon"])
+            ]
+            keys = ("epsilon", "queries", "answers_each", "flipping_ratio", "distance")
+            printed = same[0].get("distance") if same else None
+            lines.append((NAMES[data_of(row)], row["method"], *(row.get(key) for key in keys), printed))
+    lines.sort(key=lambda line: list(NAMES.values()).index(line[0]))
+    head = ("data", "method", "epsilon", "people", "answers each", "of those valid", "distance", "printed")
+    return table(head, lines)
+
+
+# --- attacks -------------------------------------------------------------------------------------------------------------
+
+
+def attacks(*kinds: str) -> list[Row]:
+    parts = [f"attacks_{name}" for name in NAMES] + [f"attacks_{name}_dice" for name in NAMES]
+    found = [row for row in rows_of("counterfactual", *parts) if row["attack"] in kinds]
+    return sorted(found, key=lambda row: (list(NAMES).index(data_of(row)), row["part"]))
+
+
+def labelled(row: Row) -> str | None:
+    """How its answers were labelled, where it was measured both ways."""
+    return row.get("answers_labelled") if row["method"] == "DPC as published" else None
+
+
+def extraction() -> Lines:
+    """Table 4: agreement of copies with the model, and what answers added, at the most queries of each architecture."""
+    lines = []
+    rows = attacks("extraction")
+    for row in rows:
+        most = max(one["queries"] for one in rows if one["part"] == row["part"])
+        if row["queries"] != most:
+            continue
+        gain = f"{row['gain']:+.4f} ± {row['gain_se']:.4f}" if row["gain_se"] else None
+        keys = ("queries", "architecture")
+        cells = [f"{row['agreement']:.3f}", gain, f"{row['accuracy']:.3f}"]
+        lines.append(
+            (NAMES[data_of(row)], row["method"], row.get("epsilon"), labelled(row), *(row[key] for key in keys), *cells)
+        )
+    head = ("data", "answers of", "epsilon", "labelled with", "queries", "architecture", "agreement", "gain", "accuracy")
+    return table(head, lines)
+
+
+def by_size() -> Lines:
+    """Agreement over the number of queries, known architecture, of every method."""
+    lines: dict[tuple[object, ...], dict[int, str]] = {}
+    for row in attacks("extraction"):
+        if row["architecture"] == "known":
+            cells = lines.setdefault((NAMES[data_of(row)], row["method"], row.get("epsilon"), labelled(row)), {})
+            cells.setdefault(row["queries"], f"{row['agreement']:.3f}")
+    sizes = sorted({size for cells in lines.values() for size in cells})
+    head = ("data", "answers of", "epsilon", "labelled with", *(f"{size} queries" for size in sizes))
+    return table(head, [(*key, *(cells.get(size) for size in sizes)) for key, cells in lines.items()])
+
+
+def printed_extraction() -> Lines:
+    """What the paper prints in Table 4 for the data that are here too."""
+    keys = ("queries", "architecture", "accuracy_base", "accuracy_dpc", "accuracy_dice", "accuracy_model")
+    rows = [row for row in rows_of("printed", "yang_extraction") if row["data"] in NAMES]
+    head = ("printed for", "queries", "architecture", "queries alone", "with DPC", "with DiCE", "the model")
+    return table(head, [(NAMES[row["data"]], *(row[key] for key in keys)) for row in rows])
+
+
+def members() -> Lines:
+    """Figure 5: membership from copies."""
+    head = ("data", "predictions of", "epsilon", "labelled with", "by a threshold", "learned")
+    lines = [
+        (NAMES[data_of(row)], copy_of(row), row.get("epsilon"), labelled(row), *figures)
+        for row in attacks("membership")
+        for figures in [(f"{row['threshold_accuracy']:.3f}", f"{row['learned_accuracy']:.3f}")]
+    ]
+    return table(head, lines)
+
+
+def copy_of(row: Row) -> str:
+    return row["method"] if row["method"] == "the model itself" else f"copies: {row['method']}"
+
+
+def attributes() -> Lines:
+    """Figure 6: a sensitive column from copies."""
+    head = ("data", "predictions of", "epsilon", "labelled with", "balanced accuracy", "chance")
+    lines = [
+        (NAMES[data_of(row)], copy_of(row), row.get("epsilon"), labelled(row), row["balanced_accuracy"], row["chance"])
+        for row in attacks("attribute")
+    ]
+    return table(head, lines)
+
+
+def answers_alone() -> Lines:
+    """Membership and race from answers themselves."""
+    lines = []
+    for row in attacks("membership of answers", "attribute of answers"):
+        if row["attack"] == "membership of answers":
+            ends = " to ".join(f"{end:.3f}" for end in row["auc_95"])
+            cells = ("membership, AUC", row["auc"], ends, row["auc_of_prediction"])
+        else:
+            ends = " to ".join(f"{end:.3f}" for end in row["excess_95"])
+            cells = ("race, balanced accuracy", row["with_answers"], f"excess {ends}", row["without"])
+        lines.append((NAMES[data_of(row)], row["method"], row.get("epsilon"), *cells))
+    return table(("data", "answers of", "epsilon", "attack", "with answers", "95 %", "without"), lines)
+
+
 MNIST = ("mnist", "mnist_network", "mnist_less", "mnist_any")
 
 TABLES: Tables = {
@@ -116,5 +269,16 @@ TABLES: Tables = {
     "counterfactual.stand_ins": stand_ins,
     "counterfactual.autoencoder": lambda: autoencoder(rows_of("counterfactual", "autoencoder")),
     "counterfactual.codes": lambda: autoencoder(rows_of("counterfactual", "codes")),
+    "counterfactual.layers": lambda: autoencoder(rows_of("counterfactual", "layers")),
+    "counterfactual.digits": lambda: autoencoder([row for row in rows_of("counterfactual", "digits") if "mse" in row]),
+    "counterfactual.peers": partial(peers, "peers_adult", "peers_diabetes", "peers_dice"),
+    "counterfactual.peers_several": partial(peers, "peers_mnist", "peers_location"),
+    "counterfactual.ten": ten,
+    "counterfactual.extraction": extraction,
+    "counterfactual.by_size": by_size,
+    "counterfactual.printed_extraction": printed_extraction,
+    "counterfactual.membership": members,
+    "counterfactual.attribute": attributes,
+    "counterfactual.answers": answers_alone,
     "counterfactual.how": lambda: how("counterfactual"),
 }

@@ -59,7 +59,8 @@ def counterfactuals(
     place = torch.as_tensor(wanted, dtype=torch.int64)
     x = start.clone().requires_grad_(True)
     log_probability(module, x, place).sum().backward()
-    may = torch.as_tensor(largest_columns(schema, x.grad.numpy(), queries, columns), dtype=torch.float32)
+    mask = largest_columns(schema, x.grad.numpy(), queries, columns)
+    may = torch.as_tensor(mask, dtype=torch.float32)
     moved = torch.zeros_like(start, requires_grad=True)
     optimizer = torch.optim.Adam([moved], lr=RATE)
     found = np.full(queries.shape, np.nan)
@@ -74,7 +75,7 @@ def counterfactuals(
         open_ = np.flatnonzero(np.isnan(found[:, 0]))
         if not len(open_):
             break
-        tried = (start + moved * may).detach().double().numpy()[open_]
+        tried = np.where(mask, (start + moved * may).detach().double().numpy(), queries)[open_]
         tried = tried if loose else on_schema(schema, tried)
         flipped = classes_of(module, tried) == wanted[open_]
         found[open_[flipped]] = tried[flipped]
