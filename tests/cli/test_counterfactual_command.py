@@ -83,6 +83,18 @@ def test_constraints_are_kept(run, words):
 
 
 @pytest.mark.usefixtures("planted_noise")
+def test_answers_may_be_asked_to_lie_past_the_border(run, words):
+    code, out, err = run(*words("--margin", 0.1, "--json", desired_class=1))
+    assert code == 0, err
+    found = vt.Counterfactuals.from_json(json.loads(out))
+    assert found.answers[0]
+    assert found.answers[0][0].output >= 0.6
+    code, out, err = run(*words("--margin", 2))
+    assert code != 0
+    assert "margin is 2" in err
+
+
+@pytest.mark.usefixtures("planted_noise")
 def test_a_range_of_outputs_may_be_wanted_and_rules_of_the_schema_file_are_kept(run, words, folder):
     written = json.loads((folder / "schema.json").read_text())
     ruled = written | {"rules": [{"rule": "within", "column": "hours-per-week", "low": 20, "high": 31}]}

@@ -224,6 +224,9 @@ def counterfactual(
             help="Where changed values may lie: age=30:50, or levels: 'job=clerk|nurse'. May be repeated.",
         ),
     ] = None,
+    margin: Annotated[
+        float, typer.Option("--margin", help="How far past the border of the class answers must lie, in the model's output.")
+    ] = 0.0,
     threshold: Annotated[float, typer.Option("--threshold", help="Outputs of at least this are class 1.")] = 0.5,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Keep the releases, to explain others without the data.")
@@ -252,6 +255,7 @@ def counterfactual(
             total_CFs=total,
             features_to_vary=vary or "all",
             permitted_range=_ranges(picture.schema, permit or ()),
+            margin=margin,
         )
 
     def explainer(rows: PrivateData) -> Counterfactual:
