@@ -254,7 +254,8 @@ SETTINGS = {
     "docs/tutorial_pane.md": Setting(csv_and_pipeline, writes=["person.html", "report.html"]),
     "docs/models.md": Setting(says=["given a pandas DataFrame with category columns, 13 columns"]),
     "docs/audit.md": Setting(
-        says=["claim refuted, tightness 1.9", "H-orthogonal 60", "claim not refuted, tightness 0."], writes=["audit.html", "roc.png"]
+        says=["claim refuted, tightness 1.9", "H-orthogonal 60", "claim not refuted, tightness 0."],
+        writes=["audit.html", "roc.png"],
     ),
     "docs/renew.md": Setting(says=["differ by more than noise explains: smoker, histogram"], writes=["drift.html"]),
     "docs/local.md": Setting(one_prediction),
