@@ -1,4 +1,6 @@
-"""Figures 2 to 5 of the paper, from the runs: maps and privacy, top maps, maps beside a network, accuracies."""
+"""Figures 2 to 5, 8 and 9 of the paper, from the runs: maps and privacy, top maps, maps beside networks, accuracies. What
+RUNS does not hold is not drawn again.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,27 @@ from vitrail.vault import map_scores
 SHAPE = (28, 28)
 CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
 BETAS = {"published": {"mnist": 1 / 30, "fashion": 1.0}, "ours": {"mnist": 0.1, "fashion": 1 / 30}}
+STANDARD = {"mnist": (0.1307, 0.3081), "fashion": (0.2860, 0.3530)}
+"""Mean and deviation by which pixels were standardised for the runs as published."""
+
+
+def arrays(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path) as file:
+        return {key: file[key].astype(np.float64) for key in file.files}
 
 
 def draw(runs: Path, rows: Sequence[dict[str, object]], out: Path) -> None:
-    with np.load(runs / "maps.npz") as file:
-        maps = {key: file[key].astype(np.float64) for key in file.files}
-    networks = {}
-    for dataset in ("mnist", "fashion"):
-        with np.load(runs / f"network_{dataset}.npz") as file:
-            networks[dataset] = {key: file[key].astype(np.float64) for key in file.files}
-    trade_offs(maps, networks, out / "maps_trade_offs.png")
+    accuracies(rows, out / "maps_accuracy.png")
+    if not (runs / "maps.npz").exists():
+        return
+    maps = arrays(runs / "maps.npz")
+    networks = {dataset: arrays(runs / f"network_{dataset}.npz") for dataset in ("mnist", "fashion")}
     top_maps(maps, networks["fashion"], out / "maps_top.png")
     beside_a_network(maps, networks, out / "maps_network.png")
-    accuracies(rows, out / "maps_accuracy.png")
+    if (runs / "attributions.large.npz").exists() and (runs / "attributions.small.npz").exists():
+        private = {size: arrays(runs / f"attributions.{size}.npz") for size in ("large", "small")}
+        trade_offs(maps, private["large"], out / "maps_trade_offs.png")
+        two_networks(private, out / "maps_two_networks.png")
 
 
 def heaviest(maps: dict[str, np.ndarray], name: str, dataset: str, image: np.ndarray, label: int, top: int):
@@ -35,6 +45,8 @@ def heaviest(maps: dict[str, np.ndarray], name: str, dataset: str, image: np.nda
     x = image / 255
     if ours and dataset == "mnist":
         x = x / np.linalg.norm(x) * 9.2
+    if not ours:
+        x = (x - STANDARD[dataset][0]) / STANDARD[dataset][1]
     found = map_scores(
         x[None],
         maps[f"{dataset}_{name}_maps"],
@@ -56,25 +68,49 @@ def input_picture(axes, image: np.ndarray, title: str = "") -> None:
     axes.set_title(title, fontsize=7, color=INK)
 
 
-def trade_offs(maps, networks, path: Path) -> None:
-    """Figure 2: the heaviest maps of two inputs as published, without projection, with less privacy; and ours."""
+def trade_offs(maps, network, path: Path) -> None:
+    """Figure 2: the heaviest maps of two inputs as published, without projection, with less privacy; ours; and attributions
+    of a network at the same prices."""
     setups = [
         ("published", "as published, D' = 300"),
         ("unprojected", "no projection, epsilon 2"),
         ("five", "no projection, epsilon 5.2"),
         ("ours2", "ours, epsilon 2"),
     ]
-    figure = new_figure(11.5, 2.2)
-    axes = figure.subplots(2, 1 + 2 * len(setups))
-    for row, (dataset, label) in enumerate((("mnist", 3), ("fashion", 9))):
-        image = networks[dataset]["images"][label]
+    pictures = [(name, epsilon) for epsilon in ("2", "5.4") for name in ("integrated", "smoothed")]
+    figure = new_figure(13.6, 2.1)
+    axes = figure.subplots(2, 1 + 2 * len(setups) + len(pictures))
+    for row, number in enumerate((0, 1)):
+        image, label = network["images"][number], int(network["labels"][number])
         input_picture(axes[row, 0], image, "input" if row == 0 else "")
         for place, (name, title) in enumerate(setups):
-            found, _, _ = heaviest(maps, name, dataset, image, label, 2)
+            found, _, _ = heaviest(maps, name, "fashion", image, label, 2)
             for k in range(2):
                 draw_map(axes[row, 1 + 2 * place + k], found[k], SHAPE)
             if row == 0:
                 axes[row, 1 + 2 * place].set_title(title, fontsize=7, color=INK, loc="left")
+        for place, (name, epsilon) in enumerate(pictures):
+            here = axes[row, 1 + 2 * len(setups) + place]
+            draw_map(here, network[f"{name}_{epsilon}"][number], SHAPE)
+            if row == 0 and name == "integrated":
+                here.set_title(f"network, epsilon {epsilon}", fontsize=7, color=INK, loc="left")
+    figure.savefig(path, dpi=90)
+
+
+def two_networks(private, path: Path) -> None:
+    """Figure 8: attributions of networks of two sizes, without privacy and at epsilon 1.19."""
+    figure = new_figure(8.2, 2.4)
+    axes = figure.subplots(2, 9)
+    for row, number in enumerate((0, 1)):
+        input_picture(axes[row, 0], private["large"]["images"][number])
+        place = 1
+        for size, word in (("large", "large"), ("small", "small")):
+            for epsilon, price in (("inf", "no privacy"), ("1.19", "eps 1.19")):
+                for name in ("integrated", "smoothed"):
+                    draw_map(axes[row, place], private[size][f"{name}_{epsilon}"][number], SHAPE)
+                    if row == 0:
+                        axes[row, place].set_title(f"{word}, {price}\n{name}", fontsize=5.5, color=INK)
+                    place += 1
     figure.savefig(path, dpi=90)
 
 
@@ -118,8 +154,8 @@ def beside_a_network(maps, networks, path: Path) -> None:
 
 def accuracies(rows: Sequence[dict[str, object]], path: Path) -> None:
     """Figure 5: accuracy over epsilon, the number of maps, the numbers per map; bars are two standard deviations."""
-    figure = new_figure(10.5, 3.0)
-    left, middle, right = figure.subplots(1, 3)
+    figure = new_figure(12.5, 3.0)
+    left, middle, projected, right = figure.subplots(1, 4)
 
     def line(axes, some, x, colour, label, style="-") -> None:
         some = sorted(some, key=lambda row: row[x])
@@ -153,12 +189,21 @@ def accuracies(rows: Sequence[dict[str, object]], path: Path) -> None:
         for epsilon, colour, label in ((2.0, GLASS, "epsilon 2"), (None, INK, "no privacy")):
             line(axes, [row for row in rows if row["part"] == part and row["epsilon"] == epsilon], x, colour, label)
         axes.set_xlabel(word)
+    for epsilon, colour, label in ((2.0, GLASS, "epsilon 2"), (None, INK, "no privacy")):
+        some = [row for row in rows if row["part"] == "width" and row["epsilon"] == epsilon]
+        line(projected, [row for row in some if "width" in row], "width", colour, label)
+        for row in some:
+            if "width" not in row:
+                projected.axhline(100 * row["accuracy"], color=colour, linestyle="--", linewidth=0.8)
+    projected.set_xscale("log")
+    projected.set_xticks([25, 50, 100, 200, 400, 784], ["25", "50", "100", "200", "400", "784"])
+    projected.set_xlabel("D' of random projections, as published (dashed: none)")
     middle.set_xscale("log")
     middle.set_xticks([1, 2, 5, 10, 30, 100], ["1", "2", "5", "10", "30", "100"])
-    for axes in (left, middle, right):
+    for axes in (left, middle, projected, right):
         axes.minorticks_off()
         axes.legend(fontsize=7, frameon=False)
         axes.tick_params(labelsize=7, colors=SOFT)
-        axes.xaxis.label.set_size(8)
+        axes.xaxis.label.set_size(7)
     left.set_ylabel("test accuracy, %", fontsize=8)
     figure.savefig(path, dpi=90)

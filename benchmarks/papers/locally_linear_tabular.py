@@ -1,10 +1,11 @@
-"""Tables in place of the hospital data, which is not public: Adult and Diabetes 130, beside interpret's DP-EBM at the same
-epsilon.
+"""Locally linear maps of tables beside interpret's DP-EBM, default against default, at the same epsilon and delta.
 
-    python benchmarks/papers/locally_linear_tabular.py OUT.jsonl --data FOLDER --interpret /path/to/python/with/interpret
+    python benchmarks/papers/locally_linear_tabular.py RUNS --data FOLDER --workers 2 --only ours
+    python benchmarks/papers/locally_linear_tabular.py RUNS --data FOLDER --only dp-ebm --interpret PYTHON
 
-Settings were chosen on 24 000 / 6 162 of Adult's training rows and fixed; Diabetes 130 takes the same. Sums of money enter
-as their logarithm, a public choice made with the schema.
+Writes a line for every table, epsilon, method and split (``tabular.*.jsonl``): the AUC on a fifth of the rows. Both know the
+bounds and levels; ours takes logarithms of counts and amounts by itself, so DP-EBM is also measured with these logarithms
+as its columns. Settings were chosen on other tables: ``locally_linear_splits.py`` names them, and they are measured too.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,118 +28,113 @@ from sklearn.metrics import roc_auc_score
 import vitrail as vt
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from locally_linear_splits import CHOSEN_ON, JUDGED, SPLITS, Table, table
+
 import bench_data as datasets
 
 DELTA = 1e-5
-SEEDS = 5
-SETTINGS = {"beta": 1.0, "steps": 150, "batch_size": 10**9, "learning_rate": 0.1, "clip": 1.0, "start": 0.03}
+EPSILONS = (0.5, 1.0, 4.0)
 LONG = 20
+VARIANTS: dict[str, dict[str, object]] = {"ours": {}, "ours, one map": {"n_maps": 1}, "ours, no curves": {"curves": 0}}
+"""Ours as it comes, as an additive model, and with numbers as they are."""
 
 
-def with_logarithms(frame: pd.DataFrame, schema: vt.Schema) -> tuple[pd.DataFrame, vt.Schema]:
-    """Counts and amounts, numbers declared from 0 to ``LONG`` or more, by their logarithms: most are near 0 as a rule."""
-    made, columns = frame.copy(), dict(schema)
-    for name, column in schema.items():
+def ours(given: tuple[Path, str, str, float, int]) -> dict[str, object]:
+    folder, name, method, epsilon, split = given
+    rows = table(folder, name)
+    train, test = list(rows.splits(split + 1))[split]
+    started = time.process_time()
+    clf = vt.LocallyLinearClassifier(
+        epsilon,
+        DELTA,
+        schema=rows.schema,
+        classes=[False, True],
+        n_rows_public=len(train),
+        device="cpu",
+        progress=False,
+        **VARIANTS[method],
+    ).fit(rows.frame.iloc[train], rows.positive[train])
+    seconds = time.process_time() - started
+    told = roc_auc_score(rows.positive[test], clf.predict_proba(rows.frame.iloc[test])[:, 1])
+    return line(name, method, epsilon, split, float(told), seconds)
+
+
+def line(name: str, method: str, epsilon: float, split: int, auc: float, seconds: float) -> dict[str, object]:
+    named = {"part": "tabular", "dataset": name, "method": method}
+    return {**named, "epsilon": None if math.isinf(epsilon) else epsilon, "split": split, "auc": auc, "seconds": seconds}
+
+
+def with_logarithms(rows: Table) -> tuple[pd.DataFrame, dict[str, tuple[float, float]]]:
+    """Counts and amounts, numbers declared from 0 to ``LONG`` or more, by their logarithms; codes below 0 stay below 0."""
+    made, bounds = rows.frame.copy(), {}
+    for name, column in rows.schema.items():
         if isinstance(column, vt.Numeric) and column.low == 0 and column.high >= LONG:
-            made[name] = np.log1p(made[name].astype(float))
-            columns[name] = vt.Numeric(0, math.log1p(column.high))
-    return made, vt.Schema(columns)
+            values = made[name].astype(float)
+            made[name] = np.where(values >= 0, np.log1p(values.clip(lower=0)), values / 9)
+            bounds[name] = (min(0.0, *column.codes) / 9 if column.codes else 0.0, math.log1p(column.high))
+    return made, bounds
 
 
-def tables(folder: Path) -> dict[str, tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray, vt.Schema]]:
-    adult = datasets.adult(folder)
-    test, told = datasets.adult_test(folder, adult.schema)
-    train, schema = with_logarithms(adult.frame, adult.schema)
-    diabetes, people = datasets.diabetes(folder)
-    every, columns = with_logarithms(diabetes.frame, diabetes.schema)
-    # one encounter per person, the first: one row is one person
-    first = pd.Series(people).drop_duplicates().index.to_numpy()
-    frame, positive = every.iloc[first].reset_index(drop=True), diabetes.positive[first]
-    order = np.random.default_rng(0).permutation(len(frame))
-    cut = int(0.8 * len(frame))
-    there, here = order[:cut], order[cut:]
-    return {
-        "adult": (train, adult.positive, with_logarithms(test, adult.schema)[0], told, schema),
-        "diabetes": (frame.iloc[there], positive[there], frame.iloc[here], positive[here], columns),
-    }
-
-
-def dp_ebm(python: str, table: tuple, epsilon: float) -> list[dict[str, float]]:
-    train, y, test, yt, schema = table
-    kinds = ["continuous" if isinstance(column, vt.Numeric) else "nominal" for column in schema.values()]
-    ends = [(column.low, column.high) if isinstance(column, vt.Numeric) else (0.0, 0.0) for column in schema.values()]
+def dp_ebm(python: str, rows: Table, epsilon: float, count: int, logarithms: bool) -> Iterator[dict[str, float]]:
+    frame, changed = with_logarithms(rows) if logarithms else (rows.frame, {})
+    numbers = {name: column for name, column in rows.schema.items() if isinstance(column, vt.Numeric)}
+    ends = {name: (min(c.low, *c.codes, c.high), max(c.low, *c.codes, c.high)) for name, c in numbers.items()} | changed
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.npz"
         np.savez(
             path,
-            train=train.to_numpy().astype(str),
-            test=test.to_numpy().astype(str),
-            y=y.astype(int),
-            yt=yt.astype(int),
-            kinds=np.array(kinds),
-            low=np.array([a for a, _ in ends]),
-            high=np.array([b for _, b in ends]),
+            rows=frame[list(rows.schema.names)].to_numpy().astype(str),
+            positive=rows.positive.astype(int),
+            tests=np.array([test for _, test in rows.splits(count)]),
+            kinds=np.array(["continuous" if name in numbers else "nominal" for name in rows.schema.names]),
+            low=np.array([ends.get(name, (0.0, 0.0))[0] for name in rows.schema.names]),
+            high=np.array([ends.get(name, (0.0, 0.0))[1] for name in rows.schema.names]),
         )
         script = Path(__file__).resolve().parents[1] / "peers" / "dpebm.py"
-        command = [python, str(script), str(path), "--epsilon", str(epsilon), "--delta", str(DELTA), "--seeds", str(SEEDS)]
-        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return [json.loads(line) for line in found.splitlines()]
+        command = [python, str(script), str(path), "--epsilon", str(epsilon), "--delta", str(DELTA)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+            assert running.stdout is not None
+            yield from (json.loads(told) for told in running.stdout)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path)
     parser.add_argument("--data")
-    parser.add_argument("--interpret", default=sys.executable)
+    parser.add_argument("--only", choices=("ours", "dp-ebm"))
+    parser.add_argument("--tables", nargs="*", default=[*JUDGED, *CHOSEN_ON])
+    parser.add_argument("--splits", type=int, default=SPLITS)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--interpret", default=sys.executable, help="a Python with interpret-core")
     given = parser.parse_args()
+    folder = datasets.data_folder(given.data)
+    given.runs.mkdir(parents=True, exist_ok=True)
 
-    def write(**line: object) -> None:
-        with given.out.open("a") as file:
-            file.write(
-                json.dumps({key: None if isinstance(v, float) and math.isinf(v) else v for key, v in line.items()}) + "\n"
-            )
-        print(line, flush=True)
+    def write(kind: str, found: dict[str, object]) -> None:
+        with (given.runs / f"tabular.{kind}.jsonl").open("a") as file:
+            file.write(json.dumps(found) + "\n")
+        print(found, flush=True)
 
-    for name, table in tables(datasets.data_folder(given.data)).items():
-        train, y, test, yt, schema = table
-        for epsilon in (1.0,):
-            for seed, line in enumerate(dp_ebm(given.interpret, table, epsilon)):
-                write(
-                    part="tabular",
-                    dataset=name,
-                    method="DP-EBM",
-                    epsilon=epsilon,
-                    seed=seed,
-                    auc=line["auc"],
-                    seconds=line["seconds"],
-                )
-        for epsilon, counts in ((1.0, (3, 2, 5)), (math.inf, (3,))):
-            for n_maps in counts:
-                for seed in range(SEEDS if (epsilon, n_maps) == (1.0, 3) else 2):
-                    started = time.perf_counter()
-                    clf = vt.LocallyLinearClassifier(
-                        epsilon,
-                        DELTA,
-                        n_maps=n_maps,
-                        schema=schema,
-                        classes=[False, True],
-                        n_rows_public=len(y),
-                        device="cpu",
-                        **SETTINGS,
-                    ).fit(train, y)
-                    seconds = time.perf_counter() - started
-                    told = roc_auc_score(yt, clf.predict_proba(test)[:, 1])
-                    write(
-                        part="tabular",
-                        dataset=name,
-                        method="ours",
-                        epsilon=epsilon,
-                        n_maps=n_maps,
-                        seed=seed,
-                        auc=told,
-                        accuracy=clf.score(test, yt),
-                        seconds=seconds,
-                    )
+    if given.only != "dp-ebm":
+        todo = [
+            (folder, name, method, epsilon, split)
+            for method in VARIANTS
+            for name in given.tables
+            if method == "ours" or name in JUDGED
+            for epsilon in EPSILONS
+            for split in range(given.splits)
+        ]
+        with multiprocessing.get_context("spawn").Pool(given.workers) as pool:
+            for found in pool.imap_unordered(ours, todo):
+                write("ours", found)
+    if given.only != "ours":
+        for name in given.tables:
+            rows = table(folder, name)
+            for method in ("DP-EBM", "DP-EBM, logarithms"):
+                for epsilon in EPSILONS:
+                    told = dp_ebm(given.interpret, rows, epsilon, given.splits, method != "DP-EBM")
+                    for split, one in enumerate(told):
+                        write("dp-ebm", line(name, method, epsilon, split, one["auc"], one["seconds"]))
 
 
 if __name__ == "__main__":
