@@ -43,12 +43,12 @@ def features(n_rows=ROWS):
 
 
 def test_curves_are_what_their_table_says():
-    made = table_curves(SCHEMA, 6)
+    made = table_curves(SCHEMA, 12)
     x = features()
     curved = made.of(x)
     assert curved.shape == (ROWS, made.width)
     assert made.names(SCHEMA.feature_names)[:2] == ("age~1", "age~2")
-    assert [int((made.sources == source).sum()) for source in range(SCHEMA.n_features)] == [6, 6, 1, 1, 3, 1, 1]
+    assert [int((made.sources == source).sum()) for source in range(SCHEMA.n_features)] == [12, 12, 1, 1, 3, 1, 1]
     for curve in made.curves:
         first = int(np.searchsorted(made.sources, curve.feature))
         for k in range(curve.values.shape[1]):
@@ -63,14 +63,14 @@ def test_curves_are_what_their_table_says():
 
 
 def test_a_row_becomes_the_same_bits_whatever_stands_beside_it():
-    made, x = table_curves(SCHEMA, 6), features()
+    made, x = table_curves(SCHEMA, 12), features()
     whole = made.of(x)
     for some in (np.array([7]), np.arange(3, 900, 7), np.random.default_rng(1).permutation(ROWS)):
         np.testing.assert_array_equal(made.of(np.ascontiguousarray(x[some])), whole[some])
 
 
 def test_a_curved_row_moves_a_sum_by_the_clip_at_most():
-    made, x = table_curves(SCHEMA, 6), features(40)
+    made, x = table_curves(SCHEMA, 12), features(40)
     rng = np.random.default_rng(0)
     curved, labels = made.of(x).astype(np.float32), rng.integers(2, size=40)
     weights, bits, clip = 3 * rng.normal(size=(2, 2, made.width + 1)), 30, 0.1
@@ -115,14 +115,14 @@ def test_private_data_are_curved_as_frames_are():
     data = vt.PrivateData({**frame, "group": y}, schema, budget=budget, **given)
     clf = vt.LocallyLinearClassifier(40.0, 5e-6, n_maps=1, progress=False).fit(data)
     assert clf.score(frame, y) > 0.93
-    assert clf.curves_.digest() == table_curves(SCHEMA, 6).digest()
+    assert clf.curves_.digest() == table_curves(SCHEMA, 12).digest()
     base = vt.LocallyLinearClassifier(10.0, 1e-6, steps=5, progress=False)
     tuned = vt.tune_locally_linear(base, data, candidates=[{"n_maps": 1}, {"n_maps": 2}])
     assert tuned.model.curves_ is not None
 
 
 def test_the_ledger_says_that_there_were_curves():
-    made = table_curves(SCHEMA, 6)
+    made = table_curves(SCHEMA, 12)
     fixed = {"n_classes": 2, "n_maps": 1, "noise_multiplier": 9.0, "sampling_rate": 1.0, "steps": 9, "expected_rows": 9.0}
     run = MapTraining(**fixed, epsilon=2.0, delta=1e-5, curves=made)
     assert run.describe()["curves"] == made.digest()
@@ -134,7 +134,7 @@ def test_the_ledger_says_that_there_were_curves():
 
 def test_defaults_follow_from_public_numbers():
     model = vt.LocallyLinearClassifier(1.0)
-    small = plan_training(model, SCHEMA.n_features, 2, 3000, schema=SCHEMA)
+    small = plan_training(model, SCHEMA.n_features, 2, 1000, schema=SCHEMA)
     assert (small.n_maps, small.sampling_rate) == (1, 1.0)
     assert small.curves is not None
     large = plan_training(model, SCHEMA.n_features, 2, 10**7, schema=SCHEMA)

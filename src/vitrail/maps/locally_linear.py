@@ -61,13 +61,13 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         For pictures: train maps on smooth patterns, and on pictures moved by a pixel.
     curves : int, optional
         For tables: the smooth curves that each number becomes, so that a map is a sum of smooth functions of the columns; 0
-        for the number as it is. Left open, 6 where a schema declares at most a hundred columns.
+        for the number as it is. Left open, 12 where a schema declares at most a hundred columns.
     beta : float
         Inverse temperature: large, one map decides; 0, all count alike.
     clip : float, optional
-        The longest gradient of one row. Left open, 1 for tables, 0.3 for all else.
+        The longest gradient of one row. Left open, 2 for tables, 0.3 for all else.
     steps, epochs : int or float, optional
-        How long: noisy steps (150 for tables, 400 for all else), or passes over the declared rows.
+        How long: noisy steps (100 or 200 for tables, 400 for all else), or passes over the declared rows.
     batch_size : int, optional
         Rows expected in a step, each drawn on its own. Left open, all rows of a table up to 100 000, or a tenth of all
         else, at least 256.

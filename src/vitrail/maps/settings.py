@@ -161,12 +161,11 @@ def plan_training(
     ``n_features`` are those of the schema, where there is one, before they become curves.
     """
     check_settings(model)
-    curves = curves_of(model, schema)
+    curves, open_ones = curves_of(model, schema), defaults_otherwise(n_rows_public)
+    if schema is not None and is_table(model, schema):
+        open_ones = defaults_for_tables(n_rows_public, schema.n_features, float(model.epsilon))
     if curves is not None:
         n_features = curves.width
-    open_ones = defaults_otherwise(n_rows_public)
-    if is_table(model, schema):
-        open_ones = defaults_for_tables(n_rows_public, n_features, float(model.epsilon))
     rate = min(1.0, (model.batch_size or open_ones.batch_size) / n_rows_public)
     steps = model.steps
     if steps is None:

@@ -29,10 +29,12 @@ LONG = 20.0
 MOST_COLUMNS = 100
 """More columns than this are pictures or words, which have no curves unless they are asked for."""
 PIECES = 32
-WAVES = 6
-SIZE, TILT = 2.0, 1.0
+WAVES = 12
+SIZE, TILT = 1.5, 1.0
 """Root of the mean square of all waves of a number; wave f is as large as (1 + f) ** -TILT."""
 LARGEST_BATCH = 100_000
+ENOUGH = 400
+"""Rows times epsilon for each feature at which a second and third map pay for their noise."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,14 @@ def is_table(model: LocallyLinearClassifier, schema: Schema | None) -> bool:
 
 
 def defaults_for_tables(n_rows_public: int, n_features: int, epsilon: float) -> Defaults:
-    """All rows in every step, if they are not too many; a second and third map where there is enough to learn them from."""
-    enough = n_rows_public * min(epsilon, 8.0) >= 10_000
-    return Defaults(3 if enough else 1, 1.0, 150, min(n_rows_public, LARGEST_BATCH), 0.04)
+    """All rows in every step, if they are not too many; three maps, and longer, where there is enough to learn them from.
+
+    What rows tell of a feature grows with their number, and noise shrinks with epsilon: hence their product, by feature.
+    """
+    batch = min(n_rows_public, LARGEST_BATCH)
+    if n_rows_public * epsilon < ENOUGH * n_features:
+        return Defaults(n_maps=1, clip=2.0, steps=100, batch_size=batch, learning_rate=0.04)
+    return Defaults(n_maps=3, clip=2.0, steps=200, batch_size=batch, learning_rate=0.06)
 
 
 def defaults_otherwise(n_rows_public: int) -> Defaults:
