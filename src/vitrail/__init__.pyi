@@ -35,6 +35,8 @@ from .explain.shapley import Shapley as Shapley
 from .maps import LocallyLinearClassifier as LocallyLinearClassifier
 from .maps import PictureFilters as PictureFilters
 from .maps import TunedMaps as TunedMaps
+from .maps import load_maps as load_maps
+from .maps import save_maps as save_maps
 from .maps import tune_locally_linear as tune_locally_linear
 from .model import Model as Model
 from .pane.pane import Pane as Pane

@@ -15,8 +15,8 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import ModelError, VitrailError
-from . import attacks, audit, desk, generic, label, ledger, live, paid, panes, serve
-from .inputs import in_options
+from . import attacks, audit, desk, generic, label, ledger, live, maps, paid, panes, serve
+from .inputs import MAPS, in_options
 
 EXIT_REFUSED = 2
 EXIT_UNEXPECTED = 70  # EX_SOFTWARE of sysexits.h
@@ -29,12 +29,14 @@ _MARKUP: Literal["rich"] | None = "rich" if sys.stdout.isatty() else None
 
 
 class _Commands(TyperGroup):
-    """The commands. `report` is one word for two: of private rows, or of a pane, which the file's name tells."""
+    """The commands. `report` is one word for two: of private rows, or of a pane; `explain`: of a pane, or of maps."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the words name."""
         if args and args[0] == "report" and any(word.lower().endswith(paid.PANE) for word in args[1:]):
             args = ["report-pane", *args[1:]]
+        if args and args[0] == "explain" and any(word.lower().endswith(MAPS) for word in args[1:2]):
+            args = ["explain-maps", *args[1:]]
         return super().resolve_command(ctx, args)
 
 
@@ -50,11 +52,22 @@ app = _group(
 _ledger = _group(help="Look at a ledger, entry by entry; copy it; free reservations.")
 _schema = _group(help="Check a schema, and points against it.")
 _ANY = (generic.curve, generic.ranking)
-_PAID = (paid.quote, paid.marginals, paid.ask, paid.counterfactual, paid.report, paid.groups, *_ANY, paid.release)
+_PAID = (
+    paid.quote,
+    paid.marginals,
+    paid.ask,
+    paid.counterfactual,
+    paid.report,
+    paid.groups,
+    *_ANY,
+    paid.release,
+    maps.train,
+)
 _FREE = (panes.show, panes.explain, panes.rows, live.page, label.label, ledger.budget)
 for command in (desk.init, desk.doctor, *_PAID, *_FREE):
     app.command(command.__name__)(command)
 app.command("report-pane", hidden=True)(panes.report_pane)
+app.command("explain-maps", hidden=True)(maps.explain_maps)
 for command in (ledger.verify, ledger.backup, ledger.entries, ledger.reservations, ledger.free, ledger.export):
     _ledger.command(command.__name__)(command)
 _schema.command("check")(panes.check_schema)

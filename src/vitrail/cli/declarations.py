@@ -188,8 +188,12 @@ class DataOptions(PublicOptions):
 
     def total(self, price: PriceOptions, known: Statement | None) -> Budget:
         """The account's budget: as declared or given, else as the account has it, else for this one question."""
-        if self.is_declared or self.budget is not None:
+        if self.is_declared:
             return self.declared.budget
+        if self.budget is not None:
+            stated = self.declared.budget
+            agrees = known is not None and (known.budget.epsilon, known.budget.delta) == (stated.epsilon, stated.delta)
+            return known.budget if known is not None and agrees else stated  # the account knows its purse for training
         if known is not None and self.delta is None:
             return known.budget
         if price.epsilon is None:
@@ -287,9 +291,9 @@ class ReadingOptions:
 
 
 MODEL_HELP = (
-    "A file: .onnx, .skops, XGBoost's .json or .ubj, LightGBM's .txt, CatBoost's .cbm. Or module:attribute, a model or "
-    "function in Python: importing it RUNS that code. Pickles need --unsafe-pickle, because opening one runs code that "
-    "nobody sees."
+    "A file: .onnx, .skops, XGBoost's .json or .ubj, LightGBM's .txt, CatBoost's .cbm, .maps of `vitrail train`. Or "
+    "module:attribute, a model or function in Python: importing it RUNS that code. Pickles need --unsafe-pickle, because "
+    "opening one runs code that nobody sees."
 )
 Key = Annotated[
     str | None,

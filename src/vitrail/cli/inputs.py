@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..schema import Level
     from ..solve.counterfactual.classes import Desired
 
+MAPS = ".maps"
 POINT_SUFFIXES = (".json", ".csv", ".parquet")
 _RUNS_CODE = (".sav", ".dill", ".pt", ".pth", ".ckpt", ".bin", ".model")
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -70,6 +71,10 @@ def model_of(
     given: object = path
     if path.suffix.lower() in OPENED:
         existing(path, "model")
+    elif path.suffix.lower() == MAPS:
+        from ..maps import load_maps
+
+        given = load_maps(existing(path, "model"))
     elif path.suffix.lower() in (*PICKLES, *_RUNS_CODE) or is_pickled(path):
         given = _unpickled(path, unsafe_pickle)
     elif not _REFERENCE.fullmatch(text):

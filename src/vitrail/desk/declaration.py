@@ -29,7 +29,7 @@ DEFAULT_DELTA = 1e-6
 KINDS = ("number", "integer", "date", "boolean", "levels")
 TABLES = ("format", "dataset", "budget", "analysts", "pane", "page", "columns", "groups", "rules", "left_out", "looked")
 DATASET_KEYS = ("name", "source", "table", "target", "rows", "version", "neighbours", "rows_per_person", "person", "looked")
-BUDGET_KEYS = ("epsilon", "delta", "ledger", "account")
+BUDGET_KEYS = ("epsilon", "delta", "training", "ledger", "account")
 PANE_KEYS = ("version", "expires", "sampling_rate")
 _NUMBER_KEYS = ("low", "high", "missing", "change", "codes", "as_nan", "label", "unit", "description", "value_labels")
 _MADE_OF: tuple[tuple[str, type, str], ...] = (
@@ -217,7 +217,7 @@ def declaration_of(fields: Mapping[str, Any], path: Path) -> Declaration:
         "source", _wanted(dataset, "source", "[dataset]", 'where the rows are: source = "rows.csv"'), of="[dataset]"
     )
     epsilon = _wanted(paid, "epsilon", "[budget]", "how much may ever be spent: epsilon = 1.0")
-    budget = checked_budget(epsilon, paid.get("delta", DEFAULT_DELTA), rows)
+    budget = checked_budget(epsilon, paid.get("delta", DEFAULT_DELTA), rows, paid.get("training", (0.0, 0.0)))
     ledger = _checks.text(
         "ledger", _wanted(paid, "ledger", "[budget]", 'where the bill is kept: ledger = "ledger.db"'), of="[budget]"
     )
@@ -261,9 +261,13 @@ def declaration_of(fields: Mapping[str, Any], path: Path) -> Declaration:
     )
 
 
-def checked_budget(epsilon: object, delta: object, n_rows: object) -> Budget:
+def checked_budget(epsilon: object, delta: object, n_rows: object, training: object = (0.0, 0.0)) -> Budget:
     """A budget that promises something: an epsilon in the hundreds, or a delta of a row's share, does not."""
-    budget = Budget(epsilon, delta)  # type: ignore[arg-type]
+    if not isinstance(training, list | tuple) or len(training) != 2:
+        raise InvalidInput(
+            f"training of a budget is {training!r}; it must be the epsilon and delta set aside for training: [0.5, 1e-7]"
+        )
+    budget = Budget(epsilon, delta, training=(training[0], training[1]))  # type: ignore[arg-type]
     if (why := emptiness(budget, n_rows if isinstance(n_rows, int) else 1)) is not None:
         raise InvalidInput(why)
     return budget

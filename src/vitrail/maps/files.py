@@ -75,7 +75,15 @@ def save_maps(model: LocallyLinearClassifier, path: str | Path) -> Path:
 
 
 def load_maps(path: str | Path) -> LocallyLinearClassifier:
-    """Read a model that :func:`save_maps` wrote; it predicts and explains as the one that was saved."""
+    """Read a model that :func:`save_maps` wrote; it predicts and explains as the one that was saved.
+
+    Examples
+    --------
+    >>> load_maps("nowhere.maps")
+    Traceback (most recent call last):
+        ...
+    vitrail.errors.DamagedFile: the file of maps 'nowhere.maps' cannot be read: No such file or directory
+    """
     name = Path(path).name
     try:
         content = Path(path).read_bytes()
