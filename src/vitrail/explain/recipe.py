@@ -6,8 +6,7 @@ plans the next question from it, and returns a result. Who is on the other side 
 ===================  ================================================================================================
 the vault            ``Conversation.explain``: the whole price is reserved against account, part and cap in one transaction;
                      every question is booked against it, looked at, stored, delivered
-a stand-in           ``Conversation.quote``: the same result with the same bands, from nobody's rows, free; with a few dozen
-                     rows it is the rehearsal before a first charge
+a stand-in           ``Conversation.quote``: the same result and bands, from nobody's rows, free; from few rows a rehearsal
 an auditor's rows    ``Conversation.on``: the real mechanisms on rows of the auditor's own, without a ledger
 a service            no conversation: the explainer is described to whoever holds the data (``elsewhere``)
 ===================  ================================================================================================
