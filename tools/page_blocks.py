@@ -5,16 +5,16 @@
     python tools/page_blocks.py docs/models.md --check   # one page
 
 Every ```python, ```bash and ```console block of README.md and docs/ runs, in the order of its page, in an empty folder with
-``examples`` in it; Python blocks of a page share their names. What a page speaks of and does not make itself (somebody's data,
-somebody's model) is prepared by ``tools/page_settings.py``. Noise is planted (``tests/error_rates.py``), so that what is
+``examples`` in it; Python blocks of a page share names. What a page speaks of and does not make itself (somebody's rows,
+a model) is prepared by ``tools/page_settings.py``. Noise is planted (``tests/error_rates.py``), so that what is
 printed is the same in every run. Commands ``vitrail`` run in the page's process; ``pip install`` and ``make`` do not run.
 
 Marks in a page, in comments that no reader sees:
 
     <!-- not run: somebody's database -->    before a block that cannot run here, and why
 
-    <!-- output -->                          after a block: what it printed, written by this script; ``output: 12 lines`` shows
-    ```text                                  the first ones only; ``output varies: a date`` is shown, and not compared
+    <!-- output -->                          after a block: what it printed, written by this script; ``output: 12 lines``
+    ```text                                  shows the first ones only; ``output varies: a date`` is shown, and not compared
     ...
     ```
     <!-- end output -->
@@ -45,7 +45,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ("python", "bash", "console")
 FENCE = re.compile(
-    rf"(?:^<!-- not run: (?P<why>[^\n]+) -->\n\s*)?^(?P<indent> *)```(?P<kind>{'|'.join(KINDS)})\n(?P<text>.*?)^(?P=indent)```$",
+    r"(?:^ *<!-- not run: (?P<why>[^\n]+) -->\n\s*?)?"
+    rf"^(?P<indent> *)```(?P<kind>{'|'.join(KINDS)})\n(?P<text>.*?)^(?P=indent)```$",
     re.DOTALL | re.MULTILINE,
 )
 OUTPUT = re.compile(
