@@ -67,7 +67,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     clip : float, optional
         The longest gradient of one row. Left open, 2 for tables, 0.3 for all else.
     steps, epochs : int or float, optional
-        How long: noisy steps (100 or 200 for tables, 400 for all else), or passes over the declared rows.
+        How long: noisy steps (150 or 200 for tables, 400 for all else), or passes over the declared rows.
     batch_size : int, optional
         Rows expected in a step, each drawn on its own. Left open, all rows of a table up to 100 000, or a tenth of all
         else, at least 256.

@@ -30,7 +30,7 @@ MOST_COLUMNS = 100
 """More columns than this are pictures or words, which have no curves unless they are asked for."""
 PIECES = 32
 WAVES = 12
-SIZE, TILT = 1.5, 1.0
+SIZE, TILT = 1.0, 1.0
 """Root of the mean square of all waves of a number; wave f is as large as (1 + f) ** -TILT."""
 LARGEST_BATCH = 100_000
 ENOUGH = 400
@@ -61,8 +61,8 @@ def defaults_for_tables(n_rows_public: int, n_features: int, epsilon: float) -> 
     """
     batch = min(n_rows_public, LARGEST_BATCH)
     if n_rows_public * epsilon < ENOUGH * n_features:
-        return Defaults(n_maps=1, clip=2.0, steps=100, batch_size=batch, learning_rate=0.04)
-    return Defaults(n_maps=3, clip=2.0, steps=200, batch_size=batch, learning_rate=0.06)
+        return Defaults(n_maps=1, clip=2.0, steps=150, batch_size=batch, learning_rate=0.04)
+    return Defaults(n_maps=3, clip=2.0, steps=200, batch_size=batch, learning_rate=0.04)
 
 
 def defaults_otherwise(n_rows_public: int) -> Defaults:
