@@ -20,6 +20,7 @@ def training(rows: Rows) -> Figure:
     figure, places = axes(3, 3.9, 3.6)
     dist = (DISTANCE_EDGES[1:] + DISTANCE_EDGES[:-1]) / 2
     loss = np.sqrt(TRAINING_EDGES[1:] * TRAINING_EDGES[:-1])
+    rows = [row for row in rows if row["method"] != "promise"]
     for row in rows:
         if row["method"] == "optimum, no noise" and row["model"] != "f":
             counts = np.array(row["dist_histogram"])
@@ -31,6 +32,12 @@ def training(rows: Rows) -> Figure:
             places[1].step(loss, counts / counts.sum(), where="mid", color=COLOURS[row["model"]], label=row["model"])
             wrong, found = np.array(row["scatter"]).T
             places[2].plot(wrong, found, ".", ms=4, color=COLOURS[row["model"]], label=row["model"])
+    for ax, edges, key, some in (
+        (places[0], dist, "dist_histogram", [r for r in rows if r["method"] in (noisy, "optimum, no noise")]),
+        (places[1], loss, "loss_histogram", [r for r in rows if r["method"] == noisy]),
+    ):
+        filled = np.flatnonzero(np.sum([row[key] for row in some], axis=0))
+        ax.set_xlim(edges[max(filled[0] - 3, 0)], edges[min(filled[-1] + 3, len(edges) - 1)])
     places[0].set(title=f"Dist: optimum (solid), {noisy} (dotted)", xlabel="|phi - phi*(f)|", ylabel="share")
     places[1].set(title=f"{noisy}, epsilon 0.1", xlabel="excess loss", xscale="log")
     places[2].set(
