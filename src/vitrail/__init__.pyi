@@ -62,6 +62,8 @@ from .schema import Numeric as Numeric
 from .schema import Picture as Picture
 from .schema import Schema as Schema
 from .schema import Within as Within
+from .schema import load_view as load_view
+from .schema import save_view as save_view
 from .serve.client import RemoteHouse as RemoteHouse
 from .serve.client import connect as connect
 from .show.label import privacy_label as privacy_label

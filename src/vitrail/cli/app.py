@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import ModelError, VitrailError
-from . import attacks, audit, desk, generic, label, ledger, live, maps, paid, panes, serve
+from . import attacks, audit, desk, generic, label, ledger, live, maps, paid, panes, serve, views
 from .inputs import MAPS, in_options
 
 EXIT_REFUSED = 2
@@ -64,7 +64,8 @@ _PAID = (
     maps.train,
 )
 _FREE = (panes.show, panes.explain, panes.rows, live.page, label.label, ledger.budget)
-for command in (desk.init, desk.doctor, *_PAID, *_FREE):
+_OWN = (desk.init, desk.doctor, views.texts, views.pictures)
+for command in (*_OWN, *_PAID, *_FREE):
     app.command(command.__name__)(command)
 app.command("report-pane", hidden=True)(panes.report_pane)
 app.command("explain-maps", hidden=True)(maps.explain_maps)

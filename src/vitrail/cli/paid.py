@@ -26,6 +26,7 @@ from . import declarations as options
 from .answering import STILL_PAID, Order, account_of, fulfil, print_quote
 from .inputs import class_of, one_account, open_existing_ledger, points_of, range_of, weight_of
 from .printing import attribution_figure, check_writable, counterfactual_figure, print_lines, print_table, write_file
+from .views import viewed_point
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -169,6 +170,15 @@ def ask(
     point: options.Point,
     method: Method = "auto",
     weight: WeightName = None,
+    view: Annotated[
+        Path | None,
+        typer.Option(
+            "--view",
+            metavar="VIEW.json",
+            help="Of texts or pictures, as `vitrail texts` and `vitrail pictures` write it. --point is then a text, a .txt "
+            "file, or a picture (.npy).",
+        ),
+    ] = None,
 ) -> None:
     """Explain a model's output at public points from private rows, with noise bands, a promise and a bill."""
     from ..explain.linear.local_linear import LocalLinear
@@ -178,15 +188,22 @@ def ask(
     choice("--method", method, METHODS)
     if method == "shapley" and weight is not None:
         raise InvalidInput("--weight is for local linear explanations; Shapley values have none: leave it out")
-    chosen, points, distance = model.load(), points_of(point, data.declared.target), weight_of(weight)
+    if view is not None and method not in ("auto", "statistics", "descent"):
+        raise InvalidInput(f"--view goes with the methods statistics and descent; --method is {method}")
+    chosen, distance = model.load(), weight_of(weight)
+    looked, points, draw = (
+        (None, points_of(point, data.declared.target), attribution_figure)
+        if view is None
+        else viewed_point(view, point, data.declared.target)
+    )
 
     def local(rows: PrivateData, name: MethodName = "auto") -> LocalLinear:
-        explainer = LocalLinear(rows, chosen, method=name, weight=distance, key=model.key)
+        explainer = LocalLinear(rows, chosen, method=name, weight=distance, key=model.key, view=looked)
         explainer.read_points(points)  # what is wrong with them is said, also where the method does not ask about points
         return explainer
 
     def pay(explainer: Callable[[PrivateData], GlobalExplainer[B]], answer: Callable[[B], Attribution]) -> None:
-        order = Order("the explanation", explainer, answer, chosen.name, _picture(attribution_figure))
+        order = Order("the explanation", explainer, answer, chosen.name, _picture(draw))
         fulfil(order, data, price, output)
 
     if method == "synopsis":

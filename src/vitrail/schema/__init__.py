@@ -9,6 +9,7 @@ from .layout import BoolArray, FloatArray
 from .pictures import Picture
 from .rules import AtLeast, Group, Link, Rule, Within
 from .schema import Schema, View
+from .views import load_view, save_view
 from .words import BagOfWords
 
 __all__ = [
@@ -27,4 +28,6 @@ __all__ = [
     "Schema",
     "View",
     "Within",
+    "load_view",
+    "save_view",
 ]
