@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ class Table:
             yield np.sort(order[cut:]), np.sort(order[:cut])
 
 
+@lru_cache(maxsize=2)
 def table(folder: Path, name: str) -> Table:
     """By name; ``"acs 3000"`` is a sample of so many rows."""
     if name.startswith("acs"):
