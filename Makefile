@@ -26,7 +26,7 @@ export PIP_BUILD_CONSTRAINT = $(PINS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-gpu test-lowest lint format web pages without-npm bench bench-bands figures docs clean
+.PHONY: help demo test test-slow test-gpu test-lowest lint format web pages without-npm bench bench-bands figures docs report clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -77,6 +77,9 @@ figures: | $(BIN)/python  ## write every figure and table of every page from ben
 
 docs: figures $(VENV)/.stamp-docs  ## the documentation, as a site in site/
 	$(BIN)/mkdocs build --strict
+
+report: figures $(VENV)/.stamp-docs  ## the technical report as a PDF, build/report.pdf; needs Chromium
+	$(BIN)/python tools/make_report.py
 
 clean:  ## remove what the other targets write, except their environments
 	rm -rf demo-output gallery site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
