@@ -184,3 +184,21 @@ def test_curves_of_features_that_there_are_not():
     tent = Curve(3, [0, 1], [[0.0], [1.0]])
     with pytest.raises(InvalidInput, match="below 3"):
         FeatureCurves(3, (tent,))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        vt.Numeric(0, 1e300),
+        vt.Numeric(-1e-300, 1e-300),
+        vt.Numeric("2000-01-01", "2024-12-31", date=True),
+        vt.Numeric(0, 40, integer=True, codes=(-1,)),
+    ],
+)
+def test_every_number_that_can_be_declared_has_curves(column):
+    schema = vt.Schema({"x": column})
+    made = table_curves(schema, 12)
+    ends = schema.features(np.array([[column.low], [column.high]], dtype=np.float64))[0]
+    curved = made.of(ends)
+    assert np.isfinite(curved).all()
+    assert (np.abs(curved[0, :1] - curved[1, :1]) > 0.5).all()  # the slowest wave tells both ends apart
