@@ -160,9 +160,10 @@ def private(rows: Sequence[Row]) -> Lines:
 
 
 def thresholds(*parts: str) -> Lines:
-    rows = rows_of("risks", *parts)
+    rows = [row for row in rows_of("risks", *parts) if row.get("figure") in (None, "3")]
     keys = ("data", "signal", "threshold", "train", "test", "targets", "accuracy", "accuracy_other_way", "auc")
-    kept = [key for key in keys if any(row.get(key) is not None for row in rows)]
+    told = {key: sum(row.get(key) is not None for row in rows) for key in keys}
+    kept = [key for key in keys if told[key] == len(rows) or (key == "threshold" and told[key])]
     names = {"accuracy_other_way": "the other way", "auc": "area"}
     return table([names.get(key, key) for key in kept], [[row.get(key) for key in kept] for row in rows])
 
@@ -170,6 +171,35 @@ def thresholds(*parts: str) -> Lines:
 def columns(part: str, *keys: str) -> Lines:
     lines = [tuple(row[key] for key in keys) for row in rows_of("risks", part)]
     return table([{"auc": "area"}.get(key, key) for key in keys], lines)
+
+
+def whole_vectors() -> Lines:
+    rows = [row for row in rows_of("risks", "figure_2", "pictures_more") if row.get("figure") in (None, "2")]
+    lines = [tuple(row[key] for key in ("data", "attack", "accuracy", "auc")) for row in rows]
+    return table(("data", "attack", "accuracy", "area"), lines)
+
+
+def sources() -> Lines:
+    """What the attack sees, a line each; a column for each dataset."""
+    rows = [row for row in rows_of("risks", "combined", "pictures_more") if row.get("figure") in (None, "3.4")]
+    data = sorted({str(row["data"]) for row in rows})
+    cells = {(row["sees"], row["data"]): f"{row['accuracy']:.3f} ({row['auc']:.3f})" for row in rows}
+    lines = [(sees, *(cells[sees, name] for name in data)) for sees in dict.fromkeys(row["sees"] for row in rows)]
+    return table(("the attack sees", *data), lines)
+
+
+def examples() -> Lines:
+    keys = ("accused", "components", "largest", "revealed", "reached", "reached_most")
+    lines = [
+        (
+            *(row[key] for key in ("data", "rows", "shown", "draws")),
+            number(row, "found", "value"),
+            *(row[key] for key in keys),
+        )
+        for row in rows_of("risks", "examples")
+    ]
+    names = ("others accused", "components", "in the largest", "rows shown at all", "shown by a walk", "at most")
+    return table(("data", "rows", "shown", "draws", "members found", *names), lines)
 
 
 def groups() -> Lines:
@@ -190,11 +220,13 @@ TABLES: Tables = {
     "audit.private": lambda: private(rows_of("audit", "private")),
     "audit.how": lambda: how("audit"),
     "risks.figure_1": partial(thresholds, "figure_1", "pictures"),
-    "risks.figure_2": partial(columns, "figure_2", "data", "attack", "accuracy", "auc"),
-    "risks.figure_3": partial(thresholds, "figure_3"),
+    "risks.figure_2": whole_vectors,
+    "risks.figure_3": partial(thresholds, "figure_3", "pictures_more"),
     "risks.figure_4": partial(columns, "figure_4", "classes", "features", "train", "test", "correlation"),
     "risks.figure_5": partial(columns, "figure_5", "epochs", "signal", "train", "test", "accuracy"),
     "risks.figure_6": partial(thresholds, "figure_6"),
+    "risks.combined": sources,
+    "risks.examples": examples,
     "risks.subgroups": groups,
     "risks.how": lambda: how("risks"),
 }

@@ -13,8 +13,9 @@ COLOURS = (GLASS, AMBER, INK, SOFT)
 
 def draw(rows: Sequence[Row], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for name, make in (("figure_1", thresholds), ("figure_4", dimensions), ("figure_5", epochs)):
-        chosen = [row for row in rows if row["part"] == name]
+    made = {"figure_1": thresholds, "figure_4": dimensions, "figure_5": epochs, "combined": sources, "examples": examples}
+    for name, make in made.items():
+        chosen = [row for row in rows if row["part"] == name or (name, row.get("figure")) == ("combined", "3.4")]
         if chosen:
             make(chosen, folder / f"risks_{name}.png")
 
@@ -75,3 +76,51 @@ def epochs(rows: Sequence[Row], path: Path) -> None:
     axes.set_ylabel("balanced accuracy", fontsize=8)
     axes.legend(frameon=False, fontsize=8)
     figure.savefig(path, dpi=150)
+
+
+def sources(rows: Sequence[Row], path: Path) -> None:
+    """Bars of balanced accuracy: a panel for each dataset, a bar for what the attack sees."""
+    data = list(dict.fromkeys(str(row["data"]) for row in rows))
+    figure = new_figure(2.6 * len(data), 3.4)
+    for place, name in enumerate(data):
+        axes = figure.add_subplot(1, len(data), place + 1)
+        quiet(axes)
+        mine = [row for row in rows if row["data"] == name]
+        names = [str(row["sees"]) for row in mine]
+        colours = [AMBER if "threshold" in one else INK if one.count("+") == 2 else GLASS for one in names]
+        axes.barh(range(len(mine)), [float(str(row["accuracy"])) for row in mine], 0.7, color=colours)
+        axes.axvline(0.5, color=RULE)
+        axes.set_xlim(0.4, 1)
+        axes.invert_yaxis()
+        axes.set_yticks(range(len(mine)), names if place == 0 else [""] * len(mine), fontsize=7)
+        axes.set_title(name, fontsize=9, loc="left")
+        axes.set_xlabel("balanced accuracy", fontsize=8)
+    figure.savefig(path, dpi=150)
+
+
+def examples(rows: Sequence[Row], path: Path) -> None:
+    """Over the number of rows: members who are shown for themselves, and what a walk along the influence graph shows."""
+    figure = new_figure(7.4, 3.4)
+    looks = (("found", "members shown for themselves"), ("reached", "rows that a walk shows"))
+    for place, (key, title) in enumerate(looks):
+        axes = figure.add_subplot(1, 2, place + 1)
+        quiet(axes)
+        for number, name in enumerate(dict.fromkeys(str(row["data"]) for row in rows)):
+            for shown, line in ((1, ":"), (5, "--"), (10, "-")):
+                mine = [row for row in rows if row["data"] == name and row["shown"] == shown]
+                y = [_value(row[key]) for row in mine]
+                label = f"{name}, {shown} shown" if shown != 5 else None
+                axes.plot(
+                    [float(str(row["rows"])) for row in mine], y, line, color=COLOURS[number], marker="o", ms=3, label=label
+                )
+        axes.set_xscale("log")
+        axes.set_ylim(0, 1)
+        axes.set_title(title, fontsize=9, loc="left")
+        axes.set_xlabel("rows", fontsize=8)
+        if place == 1:
+            axes.legend(frameon=False, fontsize=7)
+    figure.savefig(path, dpi=150)
+
+
+def _value(told: object) -> float:
+    return float(told["value"]) if isinstance(told, dict) else float(str(told))
