@@ -160,7 +160,7 @@ def private(rows: Sequence[Row]) -> Lines:
 
 
 def thresholds(*parts: str) -> Lines:
-    rows = [row for row in rows_of("risks", *parts) if row.get("figure") in (None, "3")]
+    rows = [row for row in rows_of("risks", *parts) if "signal" in row]
     keys = ("data", "signal", "threshold", "train", "test", "targets", "accuracy", "accuracy_other_way", "auc")
     told = {key: sum(row.get(key) is not None for row in rows) for key in keys}
     kept = [key for key in keys if told[key] == len(rows) or (key == "threshold" and told[key])]
@@ -174,14 +174,14 @@ def columns(part: str, *keys: str) -> Lines:
 
 
 def whole_vectors() -> Lines:
-    rows = [row for row in rows_of("risks", "figure_2", "pictures_more") if row.get("figure") in (None, "2")]
+    rows = [row for row in rows_of("risks", "figure_2", "pictures_more") if "attack" in row]
     lines = [tuple(row[key] for key in ("data", "attack", "accuracy", "auc")) for row in rows]
     return table(("data", "attack", "accuracy", "area"), lines)
 
 
 def sources() -> Lines:
     """What the attack sees, a line each; a column for each dataset."""
-    rows = [row for row in rows_of("risks", "combined", "pictures_more") if row.get("figure") in (None, "3.4")]
+    rows = [row for row in rows_of("risks", "combined", "pictures_more") if "sees" in row]
     data = sorted({str(row["data"]) for row in rows})
     cells = {(row["sees"], row["data"]): f"{row['accuracy']:.3f} ({row['auc']:.3f})" for row in rows}
     lines = [(sees, *(cells[sees, name] for name in data)) for sees in dict.fromkeys(row["sees"] for row in rows)]

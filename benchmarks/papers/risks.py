@@ -24,7 +24,7 @@ from papers.risks_drawings import draw
 from papers.risks_examples import examples
 from papers.risks_figures import PARTS, Bench
 from papers.risks_lime import figure_6
-from papers.risks_pictures import pictures, pictures_more
+from papers.risks_pictures import pictures, pictures_epochs, pictures_more
 from papers.risks_sources import combined
 from running import Benchmark, Figure, options_of, run
 
@@ -32,6 +32,7 @@ MORE = {
     "figure_6": figure_6,
     "pictures": pictures,
     "pictures_more": pictures_more,
+    "pictures_epochs": pictures_epochs,
     "combined": combined,
     "examples": examples,
 }

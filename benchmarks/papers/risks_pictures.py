@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Pairs = dict[str, list[tuple[np.ndarray, np.ndarray]]]
 KNOWN_SHARE = 0.7
+STOPPED = (1, 3, 5, 7, 10, 20)
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,23 @@ def pictures_more(bench: Bench) -> Part:
     )
 
 
+def pictures_epochs(bench: Bench) -> Part:
+    """The same networks, stopped early: whether it is training for long that makes gradients tell of members."""
+    rows: list[dict[str, object]] = []
+    for epochs in STOPPED[:2] if bench.quick else STOPPED:
+        scores: Pairs = {}
+        accuracies = []
+        for one in picture_targets(bench, epochs):
+            accuracies.append(one.accuracy)
+            gradients = targets.gradient(one.module)(one.images)
+            scores.setdefault("gradient variance", []).append(one.sides(explanation_signals(gradients)[0].scores))
+            loss = next(signal for signal in prediction_signals(one.predicted, one.labels) if signal.name == "loss")
+            scores.setdefault("loss", []).append(one.sides(loss.scores))
+        rows += [{"epochs": epochs, **row} for row in rows_of(scores, accuracies)]
+        print(f"pictures: {epochs} epochs, {rows[-1]['train']:.3f} right in training", flush=True)
+    return Part({}, rows, {"people": people_of(bench)})
+
+
 def people_of(bench: Bench) -> int:
     return 600 if bench.quick else 5000
 
@@ -108,7 +126,7 @@ def rows_of(scores: Pairs, accuracies: list[tuple[float, float]]) -> list[dict[s
     ]
 
 
-def picture_targets(bench: Bench) -> Iterator[PictureTarget]:
+def picture_targets(bench: Bench, epochs: int | None = None) -> Iterator[PictureTarget]:
     """Trained networks, one by one."""
     import pandas as pd
     import torch
@@ -126,7 +144,8 @@ def picture_targets(bench: Bench) -> Iterator[PictureTarget]:
             torch.nn.Conv2d(32, 64, 3, padding=1), torch.nn.Tanh(), torch.nn.MaxPool2d(2),
             torch.nn.Flatten(), torch.nn.Linear(64 * 64, 128), torch.nn.Tanh(), torch.nn.Linear(128, 10),
         ).to(bench.device)  # fmt: skip
-        fit_pictures(module, images[rows[:half]], labels[rows[:half]], 5 if bench.quick else 50, bench.device)
+        passes = epochs or (5 if bench.quick else 50)
+        fit_pictures(module, images[rows[:half]], labels[rows[:half]], passes, bench.device)
         yield PictureTarget(module, images[rows], labels[rows], targets.predictions(module)(images[rows]))
 
 
