@@ -134,18 +134,18 @@ def test_the_ledger_says_that_there_were_curves():
 
 def test_defaults_follow_from_public_numbers():
     model = vt.LocallyLinearClassifier(1.0)
-    small = plan_training(model, SCHEMA.n_features, 2, 1000, schema=SCHEMA)
+    small = plan_training(model, SCHEMA.n_features, 2, 1000, noise_multiplier=1.0, schema=SCHEMA)
     assert (small.n_maps, small.sampling_rate) == (1, 1.0)
     assert small.curves is not None
-    large = plan_training(model, SCHEMA.n_features, 2, 10**7, schema=SCHEMA)
+    large = plan_training(model, SCHEMA.n_features, 2, 10**7, noise_multiplier=1.0, schema=SCHEMA)
     assert large.n_maps > 1
     assert large.sampling_rate < 1
     wide = vt.Schema({f"p{j}": vt.Numeric(0, 255) for j in range(MOST_COLUMNS + 1)})
-    pixels = plan_training(model, wide.n_features, 2, 3000, schema=wide)
+    pixels = plan_training(model, wide.n_features, 2, 3000, noise_multiplier=1.0, schema=wide)
     assert pixels.curves is None
     assert pixels.n_maps == 5
     mine = clone(model).set_params(n_maps=2, clip=0.2, steps=7, learning_rate=0.5, batch_size=300, curves=2)
-    run = plan_training(mine, SCHEMA.n_features, 2, 3000, schema=SCHEMA)
+    run = plan_training(mine, SCHEMA.n_features, 2, 3000, noise_multiplier=1.0, schema=SCHEMA)
     assert (run.n_maps, run.clip, run.steps, run.learning_rate, run.sampling_rate) == (2, 0.2, 7, 0.5, 0.1)
     assert run.curves.width == 2 + 2 + 2 + 2 + 2
 
