@@ -6,8 +6,9 @@ returns to the page. Everything is made from the bundled census rows, or made up
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import vitrail as vt
+from vitrail.ledger import open_ledger
 
 DATA = Path(__file__).resolve().parent.parent / "examples" / "data"
 NUMBERS = ("age", "education-num", "hours-per-week")
@@ -138,6 +140,7 @@ def table_and_forest() -> Names:
     people.to_parquet("people.parquet")
     tree = DecisionTreeClassifier(max_depth=3, random_state=0)
     public = people.head(500)
+    Path("backups").mkdir()
     return {"forest": tree.fit(public[["age", "hours-per-week"]], public["income"] == ">50K")}
 
 
@@ -151,7 +154,9 @@ def one_prediction() -> Names:
 
 
 def whole_model() -> Names:
-    return {**census("age", "hours-per-week", "sex", epsilon=9.0), "pandas": pd}
+    names = census("age", "hours-per-week", "sex", epsilon=9.0)
+    person = {"age": 52, "hours-per-week": 45, "sex": "Male"}
+    return {**names, "e": vt.Shapley(names["data"], names["model"])(person, epsilon=0.5), "pandas": pd}
 
 
 def by_group() -> Names:
@@ -160,6 +165,8 @@ def by_group() -> Names:
 
 def what_would_have_changed() -> Names:
     names = census("age", "education", "education-num", "hours-per-week", "sex")
+    levels = names["schema"]["education"].levels
+    names["years"] = {level: place for place, level in enumerate(levels, 1)}
     as_onnx(names["forest"], names["features"])
     names["people"] = names["frame"].drop(columns="income").head(2)
     return names
@@ -169,7 +176,18 @@ def any_explainer() -> Names:
     import shap
 
     names = census("age", "hours-per-week", "sex", rows=2000, epsilon=9.0)
-    return {**names, "shap": shap, "estimator": frame_model(names), "RandomForestClassifier": RandomForestClassifier}
+    estimator = frame_model(names)
+    trees = make_pipeline(estimator[0], RandomForestClassifier(4, max_depth=3, random_state=0))
+    from vitrail.explain.adapters import from_partial_dependence
+
+    return {
+        **names,
+        "shap": shap,
+        "estimator": estimator,
+        "forest": trees.fit(names["frame"].drop(columns="income"), names["frame"]["income"]),
+        "my_explainer": from_partial_dependence("age"),
+        "RandomForestClassifier": RandomForestClassifier,
+    }
 
 
 def panes() -> Names:
@@ -193,8 +211,51 @@ def panes() -> Names:
     }
 
 
-def declared_file() -> Names:
+def declared_and_trained() -> Names:
+    """A declared dataset, census.toml, and a model in a file."""
     csv_and_pipeline()
+    command("vitrail init people.csv --codebook book.md --target income --rows 30000 --budget 2 -o census.toml")
+    return {}
+
+
+def command(line: str) -> None:
+    done = subprocess.run(["bash", "-e", "-c", line], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{line!r}: {done.stderr}")
+
+
+def somebody_else() -> Names:
+    """The people of the README's file of many."""
+    pd.read_csv(DATA / "adult.csv").drop(columns="income").head(2).to_csv("people.csv", index=False)
+    return {}
+
+
+def a_house() -> Names:
+    """Stays in hospital, made up, their code book, and a model of them."""
+    draw = np.random.default_rng(0)
+    stays = pd.DataFrame(
+        {"age": draw.integers(18, 95, 4000), "length_of_stay": draw.gamma(2.0, 2.0, 4000).clip(0, 30).round(1)}
+    )
+    stays["readmitted"] = np.where(draw.random(4000) < 0.1 + 0.005 * (stays["age"] - 18), "yes", "no")
+    stays.to_parquet("visits.parquet")
+    book = [
+        "| Column | Kind | Values |",
+        "|---|---|---|",
+        "| age | integer | 18 to 95 |",
+        "| length_of_stay | number | 0 to 30 |",
+    ]
+    Path("book.md").write_text("\n".join([*book, "| readmitted | levels | no, yes |"]))
+    from skl2onnx import to_onnx
+    from skl2onnx.common.data_types import FloatTensorType
+
+    columns = ["age", "length_of_stay"]
+    tree = make_pipeline(
+        make_column_transformer(("passthrough", columns)), DecisionTreeClassifier(max_depth=3, random_state=0)
+    )
+    kinds = [(name, FloatTensorType([None, 1])) for name in columns]  # an input for each column, by its name
+    exported = to_onnx(tree.fit(stays[columns], stays["readmitted"]), initial_types=kinds, options={"zipmap": False})
+    Path("risk.onnx").write_bytes(exported.SerializeToString())
+    open_ledger("sqlite:///ledger.db").close()  # as the first start leaves it
     return {}
 
 
@@ -237,19 +298,14 @@ def texts_and_pictures() -> Names:
         "reviews": reviews,
         "classifier": LogisticRegression().fit(counts, good),
         "images": images,
-        "image": images[:1],
+        "image": images[0],
         "network": DecisionTreeClassifier(max_depth=12, random_state=0).fit(flat, digits),
     }
 
 
-def restated(names: Names, **columns: str) -> Names:
-    """The same schema, with what may change declared."""
-    schema = names["schema"]
-    return {**names, "schema": vt.Schema({name: replace(schema[name], change=rule) for name, rule in columns.items()})}
-
-
+ASKED = "vitrail ask people.parquet --schema people.schema.json --target income --rows 30000 --budget 1 --ledger asked.db"
 SETTINGS = {
-    "README.md": Setting(hidden=CORE_ALONE, writes=["person.html", "report.html", "marginals.png"]),
+    "README.md": Setting(somebody_else, hidden=CORE_ALONE, writes=["person.html", "report.html", "marginals.png"]),
     "docs/tutorial.md": Setting(table_and_forest, writes=["ledger.db", "marginals.png"]),
     "docs/tutorial_pane.md": Setting(csv_and_pipeline, writes=["person.html", "report.html"]),
     "docs/models.md": Setting(says=["given a pandas DataFrame with category columns, 13 columns"]),
@@ -257,14 +313,27 @@ SETTINGS = {
         says=["claim refuted, tightness 1.9", "H-orthogonal 60", "claim not refuted, tightness 0."],
         writes=["audit.html", "roc.png"],
     ),
-    "docs/renew.md": Setting(says=["differ by more than noise explains: smoker, histogram"], writes=["drift.html"]),
-    "docs/local.md": Setting(one_prediction),
+    "docs/renew.md": Setting(
+        declared_and_trained,
+        changed=[("model.onnx", "model.skops")],
+        says=["differ by more than noise explains: smoker, histogram"],
+        writes=["drift.html"],
+    ),
+    "docs/local.md": Setting(
+        one_prediction,
+        changed=[
+            ("--ledger ledger.db", "--ledger asked.db"),
+            ("$ vitrail ask ... --point", f"$ {ASKED} --model model.onnx --point"),
+        ],
+    ),
+    "docs/flow.md": Setting(lambda: {"vt": vt}),
+    "docs/serve.md": Setting(a_house),
     "docs/global.md": Setting(whole_model),
     "docs/groups.md": Setting(by_group),
     "docs/counterfactual.md": Setting(what_would_have_changed),
     "docs/generic.md": Setting(any_explainer),
     "docs/pane.md": Setting(panes),
-    "docs/desk.md": Setting(declared_file),
+    "docs/desk.md": Setting(csv_and_pipeline),
     "docs/live.md": Setting(live),
     "docs/exports.md": Setting(other_programs, writes=["label.html", "rows.parquet", "reasons/MLmodel"]),
     "docs/text_and_images.md": Setting(texts_and_pictures),

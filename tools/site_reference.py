@@ -200,7 +200,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Replace the modules' lines in the index by tables."""
+    """Replace the modules' lines in the index by tables; give the landing page the whole width."""
+    if page.is_homepage:
+        page.meta["hide"] = ["navigation", "toc"]
     if page.file.src_uri != INDEX:
         return markdown
     return LISTED.sub(lambda match: table_of(match[1]), markdown)
