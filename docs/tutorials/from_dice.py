@@ -112,6 +112,7 @@ data = vt.PrivateData(
 model = vt.Model(pipeline, output=True, name="loans")
 pane = vt.release(data, model, parts=["rows"], epsilon=1.0)
 
+# %% picture: a table of one applicant's values, before and after, with the changed cells marked
 out = pane.counterfactual(applicants, desired_class=1, total_CFs=3)
 out.plot(0)
 
