@@ -13,6 +13,7 @@ from vitrail.solve.linear import weights
 cases = script("papers.patel_cases")
 streams = script("papers.patel_streams")
 published = script("papers.patel_published")
+figures = script("papers.patel_figures")
 exact = script("exact")
 stream = script("local_stream")
 setup = script("local_setup")
@@ -104,5 +105,7 @@ def test_the_page_comes_from_the_result_file():
     stored = json.loads((ROOT / "benchmarks" / "results" / "patel.json").read_text())
     for part in {row["part"] for row in stored["rows"]}:
         assert f"<!-- table: patel.{part} -->" in page
+        if part not in figures.PICTURES:
+            continue
         picture = ROOT / "docs" / "papers" / "figures" / f"patel_{part}.png"
         assert 2_000 < picture.stat().st_size < 80_000

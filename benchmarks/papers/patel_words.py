@@ -178,9 +178,12 @@ def with_lime(bench: PatelBench) -> tuple[dict[str, np.ndarray], np.ndarray]:
 
 
 def shared(words: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """How many words every review's two lists share, (draws, reviews)."""
+    """How many words every review's two lists share, (draws, reviews); ``words`` may be of the first reviews alone."""
     return np.array(
-        [[agreement(set(abs(a)) - {0}, set(abs(b)) - {0}) for a, b in zip(draw, other[0], strict=True)] for draw in words]
+        [
+            [agreement(set(abs(a)) - {0}, set(abs(b)) - {0}) for a, b in zip(draw, other[0, : len(draw)], strict=True)]
+            for draw in words
+        ]
     )
 
 
