@@ -14,14 +14,18 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas as pd
 
 import vitrail as vt
 from local_setup import Part
 from papers.counterfactual_adult import OURS, PUBLISHED
 from papers.counterfactual_inference import MOST_TESTED, Inference, attribute, direct, direct_attribute, membership
-from papers.counterfactual_prey import STEPS, Prey, prey, recipe
+from papers.counterfactual_prey import STEPS, Prey, model_of, prey, recipe
 from papers.counterfactual_scale import Bench
 from papers.yang_published import published_dpc, published_search
 from peers import cadex
@@ -30,9 +34,9 @@ from vitrail.audit.shadow import Trained
 SIZES = (250, 500, 1000, 2000)
 EPSILONS = (0.025, 0.75)
 STARTS = 3
+FAR = "ours, margin 0.3"
 VARIANTS: dict[str, dict[str, object]] = {
-    "ours, margin 0.1": {"margin": 0.1},
-    "ours, margin 0.3": {"margin": 0.3},
+    FAR: {"margin": 0.3},
     "ours, plausibility_weight 5": {"plausibility_weight": 5.0},
 }
 """What a user may set, at the larger epsilon: answers further from the border."""
@@ -66,6 +70,12 @@ class Told:
         said = of.classes(rows)
         return rows, np.where(there, of.other_classes(queries), said) if self.labels == ASKED else said
 
+    def is_of_table_4(self) -> bool:
+        """Whether it is measured with the unknown architecture too: no settings of ours, DPC as the paper has it."""
+        if self.method == PUBLISHED:
+            return self.labels == ASKED and self.epsilon == EPSILONS[0]
+        return self.method not in VARIANTS
+
     def covers(self, size: int) -> bool:
         return all(len(some) >= size for some in self.answers)
 
@@ -83,31 +93,37 @@ def by_ours(of: Prey, epsilon: float) -> vt.FittedCounterfactual:
 def first_answers(of: Prey, fitted: vt.FittedCounterfactual, queries: np.ndarray, **options: object) -> np.ndarray:
     """Encoded, NaN where there is none. Nobody's answer depends on who else asks, so some processes share the people."""
     parts = np.array_split(queries, max(1, min(WORKERS, len(queries) // 64)))
+    frames = [of.frame.iloc[part].reset_index(drop=True) for part in parts]
     if len(parts) == 1:
-        return _some_answers(of, fitted, queries, options)
-    _SHARED.update(of=of, fitted=fitted, options=options)
-    with ProcessPoolExecutor(len(parts), multiprocessing.get_context("fork")) as pool:
-        return np.concatenate(list(pool.map(_shared_answers, parts)))
+        return answered(fitted, frames[0], options)
+    with TemporaryDirectory() as folder:
+        path = fitted.save(Path(folder) / "picture.cf")
+        found = [_workers().submit(_elsewhere, path, of.module, of.n_classes, frame, options) for frame in frames]
+        return np.concatenate([one.result() for one in found])
 
 
-_SHARED: dict[str, object] = {}
+def answered(fitted: vt.FittedCounterfactual, frame: pd.DataFrame, options: dict[str, object]) -> np.ndarray:
+    schema, out = fitted.picture.schema, fitted(frame, **options)  # type: ignore[arg-type]
+    made = np.full((len(frame), schema.n_features), np.nan)
+    have = [place for place, some in enumerate(out.answers) if some]
+    if have:
+        made[have] = schema.features(schema.read_points([dict(out.answers[place][0].row) for place in have]))[0]
+    return made
 
 
-def _shared_answers(queries: np.ndarray) -> np.ndarray:
+@cache
+def _workers() -> ProcessPoolExecutor:
+    """Fresh processes: torch cannot follow gradients in copies of one that has done so."""
+    return ProcessPoolExecutor(WORKERS, multiprocessing.get_context("spawn"))
+
+
+def _elsewhere(path: Path, module: object, n_classes: int, frame: pd.DataFrame, options: dict[str, object]) -> np.ndarray:
     import torch
 
     torch.set_num_threads(1)
-    return _some_answers(_SHARED["of"], _SHARED["fitted"], queries, _SHARED["options"])  # type: ignore[arg-type]
-
-
-def _some_answers(of: Prey, fitted: vt.FittedCounterfactual, queries: np.ndarray, options: dict[str, object]) -> np.ndarray:
-    out = fitted(of.frame.iloc[queries].reset_index(drop=True), **options)  # type: ignore[arg-type]
-    made = np.full((len(queries), of.schema.n_features), np.nan)
-    have = [place for place, some in enumerate(out.answers) if some]
-    if have:
-        raw = of.schema.read_points([dict(out.answers[place][0].row) for place in have])
-        made[have] = of.schema.features(raw)[0]
-    return made
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return answered(vt.FittedCounterfactual.load(path, model=model_of(module, n_classes)), frame, options)
 
 
 def by_published(of: Prey, draws: list[np.ndarray], epsilon: float, quick: bool) -> list[np.ndarray]:
@@ -224,7 +240,7 @@ def extraction(
                 more = copies(of, draws, size, None, deeper, again=True)
                 yield {"method": AGAIN, **named, **cell(*agreement(of, more, tested), alone)}, more
             for one in told:
-                if one.covers(size):
+                if one.covers(size) and (not deeper or one.is_of_table_4()):
                     made = copies(of, draws[: len(one.answers)], size, one, deeper)
                     told_by = {"method": one.method, "epsilon": one.epsilon, "answers_labelled": one.labels}
                     yield {**told_by, **named, **cell(*agreement(of, made, tested), alone)}, made
@@ -245,16 +261,33 @@ def cell(agreed: np.ndarray, right: np.ndarray, alone: np.ndarray) -> dict[str, 
 # --- the parts -----------------------------------------------------------------------------------------------------------
 
 
-def all_told(of: Prey, asked: list[np.ndarray], quick: bool) -> Iterator[Told]:
+class Ours:
+    """Our answers about one model at one price; a picture is bought where they are not stored yet."""
+
+    def __init__(self, of: Prey, epsilon: float, bench: Bench) -> None:
+        self._of, self._epsilon, self._bench = of, epsilon, bench
+
+    @cached_property
+    def _fitted(self) -> vt.FittedCounterfactual:
+        return by_ours(self._of, self._epsilon)
+
+    def __call__(self, queries: np.ndarray, what: str, **options: object) -> np.ndarray:
+        name = f"cf-attacks-{self._of.name}-{self._epsilon:g}-{what}{'-quick' if self._bench.scale.quick else ''}"
+        make = lambda: {"answers": first_answers(self._of, self._fitted, queries, **options)}  # noqa: E731
+        return self._bench.cache.arrays(name, make)["answers"]
+
+
+def all_told(of: Prey, asked: list[np.ndarray], bench: Bench) -> Iterator[Told]:
     """Every way's answers but DiCE's."""
+    every = np.concatenate(asked)
     for epsilon in EPSILONS:
-        fitted = by_ours(of, epsilon)
-        yield Told(OURS, epsilon, [first_answers(of, fitted, queries) for queries in asked])
-        for method, options in VARIANTS.items() if epsilon == EPSILONS[-1] else ():
-            yield Told(method, epsilon, [first_answers(of, fitted, queries, **options) for queries in asked])
-        found = by_published(of, asked, epsilon, quick)
+        ours = Ours(of, epsilon, bench)
+        for method, options in {OURS: {}, **VARIANTS}.items():
+            if method == OURS or (epsilon == EPSILONS[-1] and (of.n_classes == 2 or method == FAR)):
+                yield Told(method, epsilon, np.split(ours(every, method, **options), len(asked)))
+                print(of.name, "answered at", epsilon, "by", method, flush=True)
+        found = by_published(of, asked, epsilon, bench.scale.quick)
         yield from (Told(PUBLISHED, epsilon, found, ASKED), Told(PUBLISHED, epsilon, found, SAID))
-        print(of.name, "answered at", epsilon, flush=True)
     yield Told("CADEX", None, by_cadex(of, asked))
 
 
@@ -262,13 +295,13 @@ def attacked(bench: Bench, name: str, sizes: tuple[int, ...] = SIZES, n_draws: i
     """All attacks on one model."""
     quick = bench.scale.quick
     sizes = (40, 80) if quick else sizes
-    of = prey(name, bench.folder, quick)
+    of = prey(name, bench.folder, bench.cache, quick)
     draws = np.array_split(of.attackers()[: n_draws * 2 * sizes[-1]], n_draws)
     asked = [queries[: sizes[-1]] for queries in draws]
-    told = list(all_told(of, asked, quick))
+    told = list(all_told(of, asked, bench))
     rows: list[dict[str, object]] = [{"attack": "answers", **flips(of, one, asked)} for one in told]
     rows += from_copies(of, draws, told, sizes)
-    rows += from_answers(of, told, asked[0], quick)
+    rows += from_answers(of, told, asked[0], bench)
     return Part(headline_of(name, rows, sizes[-1]), rows, how_of(of, asked, sizes))
 
 
@@ -276,7 +309,7 @@ def attacked_dice(bench: Bench, name: str) -> Part:
     """DiCE's answers, which the paper stands beside: slower, so fewer."""
     quick = bench.scale.quick
     sizes = (20,) if quick else (250, 500)
-    of = prey(name, bench.folder, quick)
+    of = prey(name, bench.folder, bench.cache, quick)
     draws = [of.attackers()[: 2 * sizes[-1]]]
     asked = [draws[0][: sizes[-1]]]
     told = [Told("DiCE random", None, by_dice(of, asked[0]))]
@@ -322,11 +355,11 @@ def flips(of: Prey, told: Told, asked: list[np.ndarray]) -> dict[str, object]:
     }
 
 
-def from_answers(of: Prey, told: list[Told], queries: np.ndarray, quick: bool) -> list[dict[str, object]]:
+def from_answers(of: Prey, told: list[Told], queries: np.ndarray, bench: Bench) -> list[dict[str, object]]:
     """Membership and attribute from answers themselves, at the larger epsilon."""
-    fitted = by_ours(of, EPSILONS[-1])
+    quick, ours = bench.scale.quick, Ours(of, EPSILONS[-1], bench)
     ways: list[tuple[str, float | None, Callable[[np.ndarray], np.ndarray]]] = [
-        (OURS, EPSILONS[-1], lambda people: first_answers(of, fitted, people)),
+        (OURS, EPSILONS[-1], lambda people: ours(people, "members")),
         (PUBLISHED, EPSILONS[-1], lambda people: by_published(of, [people], EPSILONS[-1], quick)[0]),
         ("CADEX", None, lambda people: by_cadex(of, [people])[0]),
     ]
@@ -383,7 +416,7 @@ def diabetes_dice(bench: Bench) -> Part:
 
 
 def location(bench: Bench) -> Part:
-    return attacked(bench, "location", sizes=(250, 500, 1000), n_draws=1)
+    return attacked(bench, "location", sizes=(250, 500), n_draws=1)
 
 
 def mnist(bench: Bench) -> Part:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 import bench_data as datasets
 import vitrail as vt
+from local_setup import Cache
 from papers.counterfactual_cases import DELTA
 from vitrail.audit.shadow import Networks
 
@@ -56,9 +57,7 @@ class Prey:
 
     @cached_property
     def model(self) -> vt.Model | list[vt.Model]:
-        if self.n_classes == 2:
-            return vt.Model(self.module, range=(0, 1), name="the network")
-        return [vt.Model(self.module, output=place, range=(0, 1), inputs="features") for place in range(self.n_classes)]
+        return model_of(self.module, self.n_classes)
 
     def vault(self) -> vt.PrivateData:
         rows = self.frame.iloc[self.halves[0][0]].reset_index(drop=True)
@@ -90,6 +89,12 @@ class Prey:
         return np.random.default_rng(3).permutation(others)
 
 
+def model_of(module: object, n_classes: int) -> vt.Model | list[vt.Model]:
+    """As the library takes it: a probability, or one of every class."""
+    named: dict[str, Any] = {"range": (0, 1), "inputs": "features", "name": "the network"}
+    return vt.Model(module, **named) if n_classes == 2 else [vt.Model(module, output=k, **named) for k in range(n_classes)]
+
+
 def recipe(name: str, n_classes: int, rows: int, *, deeper: bool = False, seed: int = 0) -> Networks:
     """Networks of the model's architecture, or (``deeper``) with one dense layer more."""
     hidden = HIDDEN[name] + ((HIDDEN[name][-1],) if deeper else ())
@@ -119,7 +124,7 @@ def with_probabilities(logits: Any, n_classes: int) -> object:
     return torch.nn.Sequential(*layers[:-1], single, torch.nn.Sigmoid(), torch.nn.Flatten(0)).eval()
 
 
-def prey(name: str, folder: Path, quick: bool = False) -> Prey:
+def prey(name: str, folder: Path, cache: Cache, quick: bool = False) -> Prey:
     """``adult``, ``diabetes``, ``location`` or ``mnist``."""
     schema, frame, labels, group, sensitive = SOURCES[name](folder)
     people = np.unique(group)
@@ -131,9 +136,12 @@ def prey(name: str, folder: Path, quick: bool = False) -> Prey:
     halves = [(rows[2 * place], rows[2 * place + 1]) for place in range(SETS)]
     features = schema.features(schema.read(frame))[0]
     n_classes = int(labels.max()) + 1
-    fitted = recipe(name, n_classes, size).fit(features, labels, [trained for trained, _ in halves])
-    module = with_probabilities(fitted.modules[0], n_classes)
-    shadows = [with_probabilities(one, n_classes) for one in fitted.modules[1:]]
+
+    def networks() -> list[object]:
+        fitted = recipe(name, n_classes, size).fit(features, labels, [trained for trained, _ in halves])
+        return [with_probabilities(one, n_classes) for one in fitted.modules]
+
+    module, *shadows = cast("list[object]", cache.model(f"cf-prey-{name}{'-quick' if quick else ''}", networks))
     return Prey(name, schema, frame, features, labels, halves, module, shadows, sensitive)
 
 
