@@ -311,7 +311,7 @@ SETTINGS = {
     "docs/models.md": Setting(says=["given a pandas DataFrame with category columns, 13 columns"]),
     "docs/audit.md": Setting(
         says=["claim refuted, tightness 1.9", "H-orthogonal 60", "claim not refuted, tightness 0."],
-        writes=["audit.html", "roc.png"],
+        writes=["audit.html", "roc.png", "influence.html"],
     ),
     "docs/renew.md": Setting(
         declared_and_trained,
