@@ -202,3 +202,20 @@ def test_every_number_that_can_be_declared_has_curves(column):
     curved = made.of(ends)
     assert np.isfinite(curved).all()
     assert (np.abs(curved[0, :1] - curved[1, :1]) > 0.5).all()  # the slowest wave tells both ends apart
+
+
+def test_shapes_of_one_map_are_all_of_the_model():
+    frame, y = rows()
+    clf = vt.LocallyLinearClassifier(4.0, schema=SCHEMA, n_maps=1, steps=20, progress=False).fit(frame, y)
+    shapes = clf.shapes("middle")
+    assert tuple(shapes) == SCHEMA.names
+    assert shapes["debt"][0][-2:].tolist() == [-9, -8]
+    assert shapes["smoker"][0].tolist() == ["no", "yes"]
+    point = {name: values[len(values) // 3] for name, (values, _) in shapes.items()}
+    expected = clf.biases_[0, 1] + sum(adds[len(adds) // 3] for _, adds in shapes.values())
+    told = clf.explain_local({name: [value] for name, value in point.items()}, target="middle")
+    assert told.outputs[0] == pytest.approx(expected)
+    with pytest.raises(InvalidInput, match="whole number from 0 to 0"):
+        clf.shapes("middle", 1)
+    with pytest.raises(InvalidInput, match="give it a schema"):
+        vt.LocallyLinearClassifier(4.0, steps=2, batch_size=99).fit(np.zeros((9, 2)), np.arange(9) % 2).shapes(1)

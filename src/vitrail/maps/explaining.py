@@ -23,6 +23,7 @@ from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
 from ..results import Attribution
 from ..results.checks import plain_rows
+from ..schema import Numeric, Schema
 from ..show import filters_figure, map_figure
 from ..solve.linear.problem import by_column
 from ..vault import MapScores, map_scores
@@ -102,6 +103,33 @@ def local_explanation(
         features=names,
         notes=tuple(notes),
     )
+
+
+def column_shapes(
+    model: LocallyLinearClassifier, schema: Schema, class_number: int, map_number: int
+) -> dict[str, tuple[NDArray[np.generic], Floats]]:
+    """What one map adds for every value of every column: a walk along each column, all others left out."""
+    weights, curves = model.maps_[map_number, class_number], model.curves_
+    tabulated = {} if curves is None else {curve.feature: curve.knots for curve in curves.curves}
+    shapes: dict[str, tuple[NDArray[np.generic], Floats]] = {}
+    for place, (name, span) in enumerate(schema.feature_slices.items()):
+        column = schema[name]
+        if isinstance(column, Numeric):
+            shares = tabulated.get(span.start, np.array([0.0, 1.0]))
+            values = column.low + shares * (column.high - column.low)
+            if column.integer:
+                values = np.unique(np.rint(values))
+            values = np.concatenate([values, column.codes])
+        else:
+            values = np.arange(len(column.levels), dtype=np.float64)
+        raw = np.repeat(schema.filler(), len(values), axis=0)
+        raw[:, place] = values
+        features = np.zeros((len(values), schema.n_features))
+        features[:, span] = schema.features(raw)[0][:, span]
+        made = features if curves is None else curves.of(features)
+        own = np.isin(np.arange(schema.n_features) if curves is None else curves.sources, np.arange(span.start, span.stop))
+        shapes[name] = (schema.frame(raw)[name], np.asarray(made[:, own] @ weights[own]))
+    return shapes
 
 
 @dataclass(frozen=True, slots=True)

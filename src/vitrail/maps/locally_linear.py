@@ -25,7 +25,16 @@ from ..progress import progress
 from ..results import Attribution
 from ..schema import Categorical, Schema
 from ..vault import FeatureCurves, MapScores, MapTraining, PrivateData, check_device, on_device, train_maps
-from .explaining import ActiveMap, MapBank, MapPlots, TrainingGuarantee, active_maps, local_explanation, weighed
+from .explaining import (
+    ActiveMap,
+    MapBank,
+    MapPlots,
+    TrainingGuarantee,
+    active_maps,
+    column_shapes,
+    local_explanation,
+    weighed,
+)
 from .settings import (
     PictureFilters,
     check_settings,
@@ -349,6 +358,28 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         usage = None if X_public is None else self._scores(X_public).shares.mean(axis=0)
         classes = tuple(self.classes_.tolist())
         return MapBank(self.maps_, self.biases_, classes, self._feature_names(), self.guarantee_, usage)
+
+    def shapes(self, target: object, map_number: int = 0) -> dict[str, tuple[NDArray[np.generic], Floats]]:
+        """What a map adds to a class for the values of each column: (values, contributions) by name, for models of a schema.
+
+        A model with one map is additive: these shapes and the bias are all of it. Of several maps, this is one.
+
+        Examples
+        --------
+        >>> import numpy as np, vitrail as vt
+        >>> x = np.random.default_rng(0).uniform(0, 100, 1000)
+        >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
+        >>> clf = vt.LocallyLinearClassifier(8.0, n_maps=1, schema=schema).fit({"age": x}, np.abs(x - 50) < 25)
+        >>> age, adds = clf.shapes(True)["age"]
+        >>> bool(25 < age[adds.argmax()] < 75)
+        True
+        """
+        check_is_fitted(self)
+        if self.schema_ is None:
+            raise InvalidInput("shapes are of declared columns, and this model was trained on an array; give it a schema")
+        number = self._class_number(target)
+        map_number = whole("map_number", map_number, least=0, most=len(self.maps_) - 1)
+        return column_shapes(self, self.schema_, 0 if number is None else number, map_number)
 
     @property
     def plot(self) -> MapPlots:
