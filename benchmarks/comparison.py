@@ -1,7 +1,7 @@
 """One task, every library in its own way: where each is better, and where this one loses. Anybody can rerun it.
 
     pip install -e '.[bench]' && pip install --no-deps -r benchmarks/peers/requirements-no-deps.txt
-    python benchmarks/comparison.py                     # everything; writes results/comparison.json (under ten minutes)
+    python benchmarks/comparison.py                     # everything; writes results/comparison.json (about ten minutes)
     python benchmarks/comparison.py --only curves       # one part
     python benchmarks/comparison.py --quick             # small, to see that it runs; writes nothing
 
@@ -13,8 +13,10 @@ model itself should be private (glass_box)? What is under the hood of the privat
 
 Not private: shap, lime, DiCE, scikit-learn. Private: this library; InterpretML's DP-EBM; OpenDP, by hand; mbi's synthetic
 rows with a library of the first kind; the designs of "Tailoring Differential Privacy to Any Explainer", whose public code
-has no package, as a rerun (papers/tailoring_published.py). Tumult Analytics is not measured: it needs Spark, and its noisy
-sums are those of OpenDP's part here.
+has no package, as a rerun (papers/tailoring_published.py); Tumult Analytics, which needs Java and older versions of what is
+installed here, in a Python of its own:
+
+    python benchmarks/comparison.py --only tumult --tumult /path/to/python/with/tmlt.analytics --merge
 """
 
 from __future__ import annotations
@@ -30,7 +32,18 @@ import numpy as np
 import vitrail as vt
 from comparison_attack import attack
 from comparison_counterfactual import counterfactuals
-from comparison_setup import DELTA, EPSILON, RICH, Bench, clocked, independent_rows, opendp_sum, shap_values, synthetic_rows
+from comparison_setup import (
+    DELTA,
+    EPSILON,
+    RICH,
+    Bench,
+    clocked,
+    independent_rows,
+    opendp_sum,
+    shap_values,
+    synthetic_rows,
+    tumult_rows,
+)
 from running import Benchmark, Figure, Part, Row, options_of, run
 from vitrail.accounting import mu_of
 
@@ -147,6 +160,31 @@ def reasons(bench: Bench) -> Part:
         "to shap: until the rows are there, and shap's own come on top)"
     )
     return Part(headline, rows, how)
+
+
+def tumult(bench: Bench) -> Part:
+    """Tumult Analytics' noisy histograms, from which rows are drawn that shap then explains; --tumult names its Python."""
+    from reasons_truth import tree_sum
+
+    judge = tree_sum(bench.forest, bench.schema.n_columns)
+    truth, rows = judge.values(bench.people, bench.rows), list[Row]()
+    for epsilon in (EPSILON, SMALL_EPSILON):
+        with clocked() as clock:
+            made, noise, seconds = tumult_rows(bench, epsilon, 0)
+        found = agreement(np.asarray(judge.values(bench.people, made)), np.asarray(truth))
+        row: Row = {"method": "Tumult's histograms, then shap", "promise": f"epsilon {epsilon:g}"}
+        row["people"] = len(bench.people)
+        ours = np.sqrt(bench.schema.n_columns) / mu_of(epsilon, DELTA)
+        row |= {"seconds": clock.seconds, "by_the_clock": seconds, "noise_over_ours": noise / ours}
+        rows.append(row | found)
+        print("  ", rows[-1], flush=True)
+    how = (
+        "thirteen histograms by the Gaussian mechanism for one budget of concentrated privacy, split evenly, on Spark with "
+        "one thread; bins as OpenDP's and mbi's; the rest as in the part on reasons; seconds: processor seconds, start of "
+        "Java included; noise: root mean square of the counts' errors over this library's standard deviation at the same "
+        "promise"
+    )
+    return Part({"tumult_noise_over_ours": rows[0]["noise_over_ours"]}, rows, how)
 
 
 # --- curves ----------------------------------------------------------------------------------------------------------------
@@ -409,6 +447,7 @@ BENCHMARK: Benchmark[Bench] = Benchmark(
     script="benchmarks/comparison.py",
     figures={
         "reasons": Figure(reasons),
+        "tumult": Figure(tumult, needs="tmlt"),
         "curves": Figure(curves),
         "counterfactuals": Figure(counterfactuals),
         "attack": Figure(attack),
@@ -426,8 +465,9 @@ BENCHMARK: Benchmark[Bench] = Benchmark(
 
 
 def main() -> None:
-    options = options_of(BENCHMARK, __doc__).parse_args()
-    run(BENCHMARK, options, lambda given: Bench(quick=given.quick))
+    parser = options_of(BENCHMARK, __doc__)
+    parser.add_argument("--tumult", help="a Python that has tmlt.analytics, for the part tumult")
+    run(BENCHMARK, parser.parse_args(), lambda given: Bench(quick=given.quick, tumult=given.tumult))
 
 
 if __name__ == "__main__":

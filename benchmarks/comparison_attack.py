@@ -24,10 +24,10 @@ from running import Part, Row
 from vitrail.accounting import mu_of
 
 TARGETS = 50
-DICE_TARGETS = {"random": 20, "genetic": 5, "kdtree": 20}
+DICE_TARGETS = {"random": 20, "genetic": 3, "kdtree": 20}
 DIGITS = (None, 4, 3, 2)
 """What is printed: everything, or so many digits behind the point."""
-RELEASES = 60
+RELEASES = 40
 """With the person, and as many without."""
 
 

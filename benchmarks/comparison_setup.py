@@ -8,6 +8,9 @@ values of columns are what shap's tree explainer finds exactly: shap plays on it
 
 from __future__ import annotations
 
+import json
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,6 +59,7 @@ class Bench:
 
     quick: bool = False
     folder: Path = field(default=ROOT / "examples" / "data")
+    tumult: str | None = None
 
     @cached_property
     def whole(self) -> vt.Schema:
@@ -181,12 +185,44 @@ def independent_rows(bench: Bench, epsilon: float, seed: int) -> np.ndarray:
     """
     from peers import synthetic
 
-    rng = np.random.default_rng([41, seed])
     bins = synthetic.Binned.around(bench.schema, bench.rows)
-    codes, sizes = bins.codes(bench.rows), bins.sizes
-    one_hot = np.concatenate([np.eye(size)[codes[:, place]] for place, size in enumerate(sizes)], axis=1)
-    noisy, _ = opendp_sum(one_hot, float(np.sqrt(len(sizes))), epsilon)
-    drawn = []
-    for counts in np.split(np.maximum(noisy, 0), np.cumsum(sizes)[:-1]):
-        drawn.append(rng.choice(len(counts), len(bench.rows), p=counts / counts.sum()))
-    return bins.rows(np.column_stack(drawn), rng)
+    codes = bins.codes(bench.rows)
+    one_hot = np.concatenate([np.eye(size)[codes[:, place]] for place, size in enumerate(bins.sizes)], axis=1)
+    noisy, _ = opendp_sum(one_hot, float(np.sqrt(len(bins.sizes))), epsilon)
+    return drawn_alone(bins, np.split(noisy, np.cumsum(bins.sizes)[:-1]), len(bench.rows), seed)
+
+
+def drawn_alone(bins: object, counts: list[np.ndarray], rows: int, seed: int) -> np.ndarray:
+    """Rows from noisy counts of every column, each on its own."""
+    rng, drawn = np.random.default_rng([41, seed]), []
+    for noisy in counts:
+        kept = np.maximum(noisy, 0)
+        drawn.append(rng.choice(len(kept), rows, p=kept / kept.sum()))
+    return np.asarray(bins.rows(np.column_stack(drawn), rng))  # type: ignore[attr-defined]
+
+
+def tumult_rows(bench: Bench, epsilon: float, seed: int) -> tuple[np.ndarray, float, float]:
+    """The same by Tumult Analytics in a Python of its own; with the root mean square of its noise, and seconds by the clock.
+
+    Its budget is the largest rho whose concentrated privacy OpenDP's conversion takes for (epsilon, delta).
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from peers import synthetic
+
+    bins = synthetic.Binned.around(bench.schema, bench.rows)
+    codes, names = bins.codes(bench.rows), list(bench.schema.names)
+    _, scale = opendp_sum(np.zeros((1, 1)), 1.0, epsilon)
+    with tempfile.TemporaryDirectory() as folder:
+        path, sizes = Path(folder) / "codes.parquet", dict(zip(names, bins.sizes, strict=True))
+        table = pa.table({name: codes[:, place] for place, name in enumerate(names)})
+        pq.write_table(table.replace_schema_metadata({"sizes": json.dumps(sizes)}), path)
+        script = ROOT / "benchmarks" / "peers" / "tumult_counts.py"
+        command = [str(bench.tumult), str(script), str(path), "--rho", repr(1 / (2 * scale**2))]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout.splitlines()[-1])
+    counts = [np.array(told["counts"][name], dtype=np.float64) for name in names]
+    exact = [np.bincount(codes[:, place], minlength=size) for place, size in enumerate(bins.sizes)]
+    noise = np.concatenate([noisy - real for noisy, real in zip(counts, exact, strict=True)])
+    return drawn_alone(bins, counts, len(bench.rows), seed), float(np.sqrt((noise**2).mean())), float(told["seconds"])
