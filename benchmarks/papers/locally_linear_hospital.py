@@ -211,8 +211,6 @@ def main() -> None:
     patients = Patients(folder)
     largest = float((patients.told == CLASSES[0]).mean())
     write({"part": "hospital", "dataset": "diabetes", "settings": "largest class", "epsilon": None, "accuracy": largest})
-    for found in attributions(folder, given.runs):
-        write(found)
     todo: list[tuple[Path, str, float, int | None, int]] = []
     for seed in range(given.seeds):
         todo += [(folder, "the paper's", epsilon, None, seed) for epsilon in EPSILONS]
@@ -220,7 +218,10 @@ def main() -> None:
         todo.append((folder, "network", math.inf, None, seed))
         todo += [(folder, "the paper's", epsilon, n_maps, seed) for n_maps in MAPS for epsilon in (1.5, math.inf)]
     with multiprocessing.get_context("spawn").Pool(given.workers) as pool:
+        drawn = pool.apply_async(attributions, (folder, given.runs))
         for found in pool.imap_unordered(one, todo):
+            write(found)
+        for found in drawn.get():
             write(found)
 
 
