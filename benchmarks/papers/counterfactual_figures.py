@@ -40,7 +40,7 @@ def draw(rows: Rows, folder: Path) -> None:
         some = [row for row in rows if row["part"] == part]
         if some:
             saved(make(some), folder / f"counterfactual_{part}.png")
-    attacks = [row for row in rows if row["part"].startswith("attacks_")]
+    attacks = [row for row in rows if row["part"].startswith("attacks_") and not row["part"].endswith("_dice")]
     for name, make in OF_ATTACKS.items() if attacks else ():
         saved(make(attacks), folder / f"counterfactual_{name}.png")
 
@@ -184,7 +184,7 @@ BARS = {
 
 def membership(rows: Rows) -> Figure:
     """Figure 5: membership from copies, by the attack that did better."""
-    found = [row for row in rows if row["attack"] == "membership" and not row["part"].endswith("_dice")]
+    found = [row for row in rows if row["attack"] == "membership"]
     parts = [name for name in ATTACKED if any(row["part"] == f"attacks_{name}" for row in found)]
     figure, ax = plt.subplots(figsize=(6.8, 3.2), layout="constrained")
     for place, (label, way) in enumerate(BARS.items()):
