@@ -32,6 +32,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,9 @@ PICTURE = re.compile(
 )
 ELSEWHERE = ("pip", "make")
 """What installs, or is a target of its own: benchmarks/site.py runs those in a fresh clone."""
+MOST_SECONDS = 300
+"""For a page. The slowest needs half a minute where nothing else runs."""
+
 DIGITS = re.compile(r"\d+")
 SHELL = re.compile(r"[|<>;&*$`]|\b(?:echo|export|alias|cd|mkdir)\b")
 
@@ -247,6 +251,7 @@ def run_pages(wanted: Sequence[Path], keep: Path) -> list[Ran]:
         answer = keep / f"{folder.name}.json"
         child = os.fork()
         if child == 0:
+            os.setsid()
             code = 1
             try:
                 ran = run_page(page, folder)
@@ -256,12 +261,25 @@ def run_pages(wanted: Sequence[Path], keep: Path) -> list[Ran]:
                 traceback.print_exc()
             finally:
                 os._exit(code)
-        os.waitpid(child, 0)
+        ended = ends_within(child, MOST_SECONDS)
         if answer.exists():
             found.append(Ran(**json.loads(answer.read_text(encoding="utf-8"))))
         else:
-            found.append(Ran(name_of(page), trouble=f"{name_of(page)}: its process died"))
+            why = "its process died" if ended else f"it did not end within {MOST_SECONDS} seconds"
+            found.append(Ran(name_of(page), trouble=f"{name_of(page)}: {why}"))
     return found
+
+
+def ends_within(child: int, seconds: float) -> bool:
+    """Wait for a process of ours, and end it and what it started where it takes longer."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
 
 
 # --- what pages show -----------------------------------------------------------------------------------------------------
