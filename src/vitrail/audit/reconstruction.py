@@ -93,15 +93,17 @@ class ReconstructionAudit(Outcome):
     def summary(self) -> str:
         """The outcome in a sentence."""
         best = self.best()
-        of = "" if self.training_rows is None else f" of {self.training_rows} ({best.recovered / self.training_rows:.1%})"
-        text = f"{best.strategy}: {best.recovered} training rows{of} recovered in {best.queries} queries"
+        of = (
+            "" if best.share is None else f", {best.share:.1%} of {self.training_rows},"
+        )  # rows that are alike come together
+        text = f"{best.strategy}: {best.recovered} different training rows{of} recovered in {best.queries} queries"
         if best.by_group:
             worst = max(best.by_group.items(), key=lambda item: item[1].value)
             text += f"; hit hardest: {worst[0]}, {worst[1].value:.1%}"
         return text + "."
 
     def plot(self) -> Figure:
-        """Rows recovered over queries, strategy by strategy; the thin line is all of them."""
+        """Rows recovered over queries, strategy by strategy; a thin line is all of them, where it is near."""
         from ..show.audits import rising_figure
 
         curves = [(row.strategy, range(1, row.queries + 1), row.over_queries) for row in self.rows]
@@ -155,7 +157,7 @@ def reconstruction(
     >>> shows = influence.LogisticInfluence.fit(rows, rows[:, 0] > 0, l2=0.1)
     >>> audit = reconstruction(shows, 50, queries=60, hessian_inverse=shows.hessian_inverse(), training=rows)
     >>> print(audit.summary())
-    H-orthogonal: 40 training rows of 40 (100.0%) recovered in 41 queries.
+    H-orthogonal: 40 different training rows, 100.0% of 40, recovered in 41 queries.
     """
     check_function("example_explainer", example_explainer, "of points")
     low, high = _box(domain)

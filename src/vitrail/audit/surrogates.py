@@ -245,7 +245,8 @@ class AttributeAudit(Outcome):
         from ..show.audits import rates_figure
 
         rates = [(row.balanced_accuracy,) * 3 for row in self.rows]
-        return rates_figure([row.sees for row in self.rows], rates, "balanced accuracy", chance=self.chance)
+        names = [row.sees.replace("everything but", "all but") for row in self.rows]
+        return rates_figure(names, rates, "balanced accuracy", chance=self.chance)
 
     def report(self, path: str | Path) -> Path:
         """Write a page: what is guessed with the explanation, and without."""

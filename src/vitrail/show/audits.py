@@ -72,7 +72,7 @@ def roc_figure(curves: Sequence[RocCurve], *, logarithmic: bool = True) -> Figur
 def rising_figure(
     curves: Sequence[tuple[str, Sequence[float], Sequence[float]]], across: str, up: str, *, bound: float | None = None
 ) -> Figure:
-    """Curves by name, and a thin line at what bounds them.
+    """Curves by name, and a thin line at what bounds them, if they come near it.
 
     Examples
     --------
@@ -81,11 +81,13 @@ def rising_figure(
     'queries'
     """
     figure, axes = new_axes(5.2, 3.6, "y")
-    if bound is not None:
+    highest = max((float(value) for _, _, y in curves for value in y), default=0.0) or 1.0
+    if bound is not None and bound < 2 * highest:
         axes.axhline(bound, color=RULE, linewidth=1)
+        highest = max(highest, bound)
     for number, (name, x, y) in enumerate(curves):
         axes.plot(x, y, color=(GLASS, AMBER, INK, SOFT)[number % 4], linestyle=LINES[number // 4 % len(LINES)], label=name)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.06 * highest)
     put_labels(axes, across, up)
     if len(curves) > 1:
         axes.legend(fontsize=8, frameon=False)
