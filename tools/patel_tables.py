@@ -8,7 +8,11 @@ from functools import partial
 from page_marks import Row, number, stored
 from page_tables import Lines, Tables, rows_of, table
 
-SHARED = (("shared_with_lime", "variance"), ("shared_with_mim", "variance_mim"))
+SHARED = (
+    ("shared_with_lime", "variance"),
+    ("shared_with_mim", "variance_mim"),
+    ("shared_with_signed_mim", "variance_signed_mim"),
+)
 NAMES = {"acs": "ACS", "text": "Text", "adult-forest": "Adult"}
 
 
@@ -42,10 +46,12 @@ def top5(rows: Sequence[Row]) -> Lines:
             row.get("noise_of_rows"),
             *(f"{number(row[key])} ± {number(row[spread])}" for key, spread in SHARED),
             row["shared_with_the_optimum"],
+            f"{row['points']} x {row['draws']}",
         )
         for row in rows
     ]
-    return table(("method", "noise of rows", "shared with LIME", "shared with MIM", "shared with the optimum"), lines)
+    head = ("method", "noise of rows", "shared with LIME", "with MIM", "with MIM, labels as signs", "with the optimum")
+    return table((*head, "reviews x draws"), lines)
 
 
 def reviews(rows: Sequence[Row]) -> Lines:

@@ -87,12 +87,16 @@ def table3(rows: Rows) -> Figure:
 
 
 def top5(rows: Rows) -> Figure:
-    figure, places = axes(2, 4.6, 4.2)
+    figure, places = axes(3, 3.8, 4.2)
     labels = [f"{named(r)}{'' if 'row_count' not in r else ', noise of ' + r['row_count'] + ' rows'}" for r in rows]
     colours = [COLOURS.get(r["method"], "#bbbbbb") for r in rows]
     for ax, other, key, printed in zip(
-        places, ("LIME", "MIM"), ("shared_with_lime", "shared_with_mim"), (3.9, 2.6), strict=True
-    ):  # fmt: skip
+        places,
+        ("LIME", "MIM", "MIM, labels as signs"),
+        ("shared_with_lime", "shared_with_mim", "shared_with_signed_mim"),
+        (3.9, 2.6, 2.6),
+        strict=True,
+    ):
         values = [0.0 if r["method"] == other else r[key] for r in rows]
         ax.barh(range(len(rows)), values, color=colours)
         for place, value in enumerate(values):
@@ -102,7 +106,8 @@ def top5(rows: Rows) -> Figure:
         ax.axvline(printed, color="black", ls=":", lw=1)
         ax.text(printed + 0.03, -0.2, f"{printed} printed", fontsize=7)
         ax.invert_yaxis()
-        ax.set(xlim=(0, 5), xlabel=f"of {other}'s top five words, shared")
+        ax.set(xlim=(0, 5), xlabel="of its top five words, shared")
+        ax.set_title(other, fontsize=9)
     return figure
 
 

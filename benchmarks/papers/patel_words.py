@@ -37,6 +37,7 @@ WITH_INTERCEPT = 200
 """Reviews that are also explained by releases of statistics with an intercept: a second and more each."""
 PRINTED = {"LIME": 3.9, "MIM": 2.6}
 LEAST_WORDS = 10
+COMPARED = ("LIME", "MIM", "MIM, labels as signs", "non-private optimum")
 SHOWN = ("Algorithm 1 as published", "statistics", "statistics, intercept, soft labels")
 
 
@@ -194,7 +195,7 @@ def top5(bench: PatelBench) -> Part:
     counts = {len(text_case(bench).data.x): "its own", TEXT_ROWS_OF_THE_PAPER: "the paper's"}
     for name, words in found.items():
         method, _, noise = name.partition(" / ")
-        lime, mim, best = (shared(words, found[other]) for other in ("LIME", "MIM", "non-private optimum"))
+        lime, mim, signed, best = (shared(words, found[other]) for other in COMPARED)
         more = {"epsilon": EPSILON, "noise_of_rows": int(noise), "row_count": counts[int(noise)]} if noise else {}
         rows.append(
             {
@@ -203,6 +204,8 @@ def top5(bench: PatelBench) -> Part:
                 "variance": float(lime.var()),
                 "shared_with_mim": float(mim.mean()),
                 "variance_mim": float(mim.var()),
+                "shared_with_signed_mim": float(signed.mean()),
+                "variance_signed_mim": float(signed.var()),
                 "shared_with_the_optimum": float(best.mean()),
                 "points": words.shape[1],
                 "draws": len(words),
@@ -230,7 +233,7 @@ def reviews(bench: PatelBench) -> Part:
     found, of = with_lime(bench)
     case = text_case(bench)
     names, positive = np.array(case.data.schema.names), case.data.positive[of]
-    columns = {method: named(method, TEXT_ROWS_OF_THE_PAPER) for method in SHOWN} | {"LIME": "LIME", "MIM": "MIM"}
+    columns = {method: named(method, TEXT_ROWS_OF_THE_PAPER) for method in SHOWN} | {name: name for name in COMPARED[:3]}
     rows = []
     for label in (True, False):
         for place in np.flatnonzero(positive == label)[:2]:
