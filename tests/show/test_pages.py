@@ -186,6 +186,24 @@ def test_audit_pages_are_safe() -> None:
         }
         | dict.fromkeys(("mu_lower", "epsilon_lower", "delta", "draws", "confidence"), 0.5),
         "reconstruction": {"summary": NASTY, "rows": [strategy, {**strategy, "share": None, "by_group": {}}]},
+        "influence": {
+            "summary": NASTY,
+            "found": interval,
+            "accused": interval,
+            "by_group": {NASTY: interval},
+            "graph": dict.fromkeys(("revealed", "reached", "reached_most"), 0.5)
+            | {"rows": 4, "edges": 5, "components": 3, "largest": [2, NASTY]},
+        }
+        | dict.fromkeys(("members", "nonmembers", "shown_per_query"), 4),
+        "extraction": {"summary": NASTY, "agreement": interval, "agreement_without": interval, "majority": 0.5}
+        | dict.fromkeys(("queries", "test_points"), 4),
+        "attribute": {
+            "summary": NASTY,
+            "excess": interval,
+            "chance": 0.5,
+            "people": 4,
+            "rows": [{"sees": NASTY, "balanced_accuracy": 0.5, "accuracy": interval}],
+        },
     }
     figure = roc_figure([RocCurve(NASTY, NASTY, (0.0, 1.0), (0.0, 1.0))])
     for kind, fields in found.items():
