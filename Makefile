@@ -75,8 +75,11 @@ bench-bands: $(VENV)/.stamp-bench  ## how often bands hold, by explainer, data a
 figures: | $(BIN)/python  ## write every figure and table of every page from benchmarks/results
 	$(BIN)/python tools/make_docs_tables.py
 
-docs: figures $(VENV)/.stamp-docs  ## the documentation, as a site in site/
-	$(BIN)/mkdocs build --strict
+# Notebooks are run where their source changed: their noise is as it came. Blocks of pages have the same noise in every run.
+docs: figures $(VENV)/.stamp-docs $(VENV)/.stamp-test  ## the site, in site/: figures, outputs and pictures written anew (minutes)
+	$(BIN)/python tools/run_notebooks.py --check || $(BIN)/python tools/run_notebooks.py
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python tools/page_blocks.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 report: figures $(VENV)/.stamp-docs  ## the technical report as a PDF, build/report.pdf; needs Chromium
 	$(BIN)/python tools/make_report.py

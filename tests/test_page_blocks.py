@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from benchmark_scripts import ROOT, script
+from browser import needs
 
 blocks = script("page_blocks", "tools")
 
@@ -34,6 +35,8 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_a_page_runs(page: str, ran: dict[str, Any]) -> None:
+    if page == "docs/live.md" and (why := needs.without_live_page()) is not None:
+        pytest.skip(why)
     assert ran[page]["complaints"] == []
 
 
@@ -45,7 +48,7 @@ def test_what_does_not_run_says_why() -> None:
         for block in blocks.blocks_of(page.read_text(encoding="utf-8"))
         if block.why is not None
     }
-    assert len(reasons) <= 6
+    assert len(reasons) <= 8
     for reason in reasons.values():
         assert any((ROOT / word.rstrip(",;")).is_file() for word in reason.split()), reasons
 
