@@ -63,6 +63,8 @@ def test_a_model_is_trained_explains_and_is_explained(run, folder: Path) -> None
     person = json.loads((folder / "person.json").read_text())
     assert explained["values"] == model.explain_local(person).values.tolist()
     assert "Privacy label" in (folder / "e.html").read_text(encoding="utf-8")
+    assert "(epsilon = 1, delta = 1e-07)" in run("show", "m.maps").out
+    assert json.loads(run("show", "--json", "m.maps").out)["classes"] == ["<=50K", ">50K"]
     assert "The model says: " in run("explain", "m.maps", "person.json", "--class", ">50K").out
     options = {"schema": "schema.json", "target": "income", "rows": N_ROWS, "ledger": "l.db", "point": "person.json"}
     question = words_of("ask", options | {"epsilon": 1, "model": "m.maps", "output": ">50K", "budget": 3}, {})
@@ -110,6 +112,18 @@ def test_mistakes_are_said_before_anything_is_charged(run, folder: Path, changed
     assert sentence in ran.err
     assert not (folder / "l.db").exists()
     assert not (folder / "m.maps").exists()
+
+
+def test_the_model_of_a_pane_is_not_what_is_shown(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    assert run(*words()).code == 0
+    options = {"schema": "schema.json", "target": "income", "rows": N_ROWS, "ledger": "l.db", "epsilon": 1, "budget": 3}
+    made = run(*words_of("release", options | {"model": "m.maps", "output": ">50K", "parts": "rows"}, {}), "-o", "p.pane")
+    assert made.code == 0, made.err
+    told = run("explain", "p.pane", "person.json", "--model", "m.maps", "--output", ">50K", "--no-bands", "-o", "e.json")
+    assert told.code == 0, told.err
+    outputs = json.loads((folder / "e.json").read_text())["explanation"]["outputs"]
+    person = json.loads((folder / "person.json").read_text())
+    assert outputs[0] == pytest.approx(vt.load_maps(folder / "m.maps").predict_proba(person)[0, 1])
 
 
 def test_a_file_that_is_no_model_is_refused(run, folder: Path) -> None:  # type: ignore[no-untyped-def]

@@ -29,15 +29,21 @@ _MARKUP: Literal["rich"] | None = "rich" if sys.stdout.isatty() else None
 
 
 class _Commands(TyperGroup):
-    """The commands. `report` is one word for two: of private rows, or of a pane; `explain`: of a pane, or of maps."""
+    """The commands. `report` is one word for two: of private rows, or of a pane; `explain` and `show` of a pane or maps."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the words name."""
         if args and args[0] == "report" and any(word.lower().endswith(paid.PANE) for word in args[1:]):
             args = ["report-pane", *args[1:]]
-        if args and args[0] == "explain" and any(word.lower().endswith(MAPS) for word in args[1:2]):
-            args = ["explain-maps", *args[1:]]
+        if args and args[0] in ("explain", "show") and _names_maps(args[1:]):
+            args = [f"{args[0]}-maps", *args[1:]]
         return super().resolve_command(ctx, args)
+
+
+def _names_maps(words: list[str]) -> bool:
+    """Whether trained maps are what a command is about, and not the model of a pane."""
+    of_a_pane = any(word.lower().endswith(paid.PANE) or word.startswith("--model") for word in words)
+    return not of_a_pane and any(word.lower().endswith(MAPS) for word in words)
 
 
 _group = partial(typer.Typer, no_args_is_help=True, rich_markup_mode=_MARKUP)
@@ -69,6 +75,7 @@ for command in (*_OWN, *_PAID, *_FREE):
     app.command(command.__name__)(command)
 app.command("report-pane", hidden=True)(panes.report_pane)
 app.command("explain-maps", hidden=True)(maps.explain_maps)
+app.command("show-maps", hidden=True)(maps.show_maps)
 for command in (ledger.verify, ledger.backup, ledger.entries, ledger.reservations, ledger.free, ledger.export):
     _ledger.command(command.__name__)(command)
 _schema.command("check")(panes.check_schema)

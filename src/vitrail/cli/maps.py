@@ -148,6 +148,19 @@ def _print_model(model: LocallyLinearClassifier) -> None:
 
 
 @options.command
+def show_maps(maps: MapsFile, as_json: options.Json = False) -> None:
+    """Say what a trained model promises, and what weighs most in it. Free."""
+    from ..maps import load_maps
+
+    model = load_maps(existing(maps, "model"))
+    if as_json:
+        print_json({"classes": model.classes_.tolist(), "maps": len(model.maps_), "guarantee": model.guarantee_.to_json()})
+        return
+    print_lines(f"{maps}: {model.explain_global()!r}", model.guarantee_.sentence, "")
+    _print_model(model)
+
+
+@options.command
 def explain_maps(
     maps: MapsFile,
     person: Annotated[
