@@ -4,8 +4,9 @@ A source is a Python file in cells: ``# %% [markdown]`` begins words (each line 
 ``# %% picture: what it shows`` begins code that draws, with words for readers who do not see the picture. It reads well in a
 diff; the notebook is what it said when it was run, with noise as it came, and is never edited by hand.
 
-    python tools/run_notebooks.py                 # run all of them (about a minute)
-    python tools/run_notebooks.py from_shap       # one
+    python tools/run_notebooks.py                 # run those whose source changed
+    python tools/run_notebooks.py from_shap       # run one
+    python tools/run_notebooks.py --all           # run all of them (a minute or two)
     python tools/run_notebooks.py --check         # run nothing; exit with 1 where a notebook is not that of its source
 
 Notebooks run in a folder that is laid out like the repository and goes afterwards, so ``../../examples/data`` leads to the
@@ -214,7 +215,10 @@ def stale(name: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which tutorials; all of them if none is named")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="which tutorials; those whose source changed if none is named"
+    )
+    parser.add_argument("--all", action="store_true", help="run all of them")
     parser.add_argument("--check", action="store_true", help="run nothing; exit with 1 where a notebook is out of date")
     options = parser.parse_args()
     names = options.names or NAMES
@@ -224,7 +228,8 @@ def main() -> None:
     if options.check:
         found = [words for name in names if (words := stale(name))]
         sys.exit("\n".join([*found, "Run: python tools/run_notebooks.py"]) if found else 0)
-    for name in names:
+    chosen = names if options.names or options.all else [name for name in names if stale(name)]
+    for name in chosen:
         source = source_of(name)
         nbformat().write(run(name, source), TUTORIALS / f"{name}.ipynb")
         print(f"{name}.ipynb was run and written.")

@@ -18,23 +18,35 @@ from sklearn.preprocessing import OrdinalEncoder
 
 import vitrail as vt
 
-everybody = pd.read_parquet("../../examples/data/adult.parquet").sample(frac=1, random_state=0)
-training, people = everybody[:10_000], everybody[10_000:10_500].drop(columns="income")
+everybody = pd.read_parquet("../../examples/data/adult.parquet").sample(
+    frac=1, random_state=0
+)
+training, people = (
+    everybody[:10_000],
+    everybody[10_000:10_500].drop(columns="income"),
+)
 
 
 def trained(rows, **options):
     codes = make_column_transformer(
-        (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), make_column_selector(dtype_exclude="number")),
+        (
+            OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+            make_column_selector(dtype_exclude="number"),
+        ),
         remainder="passthrough",
     )
-    return make_pipeline(codes, RandomForestClassifier(random_state=0, **options)).fit(
-        rows.drop(columns="income"), rows["income"]
-    )
+    return make_pipeline(
+        codes, RandomForestClassifier(random_state=0, **options)
+    ).fit(rows.drop(columns="income"), rows["income"])
 
 
 forest = trained(training, n_estimators=20, max_depth=6)
-generator = np.random.default_rng()  # of this page's made-up mechanisms; it protects nobody
-EPSILON_1 = vt.Guarantee(epsilon=1.0, delta=0.0, mu=0.0)  # the claim: pure epsilon
+generator = (
+    np.random.default_rng()
+)  # of this page's made-up mechanisms; it protects nobody
+EPSILON_1 = vt.Guarantee(
+    epsilon=1.0, delta=0.0, mu=0.0
+)  # the claim: pure epsilon
 
 # %% [markdown]
 # ## 1. A function that can be run often
@@ -44,17 +56,21 @@ EPSILON_1 = vt.Guarantee(epsilon=1.0, delta=0.0, mu=0.0)  # the claim: pure epsi
 
 # %%
 AGES = np.arange(20, 80, 3)
-outputs = np.stack([forest.predict_proba(people.assign(age=age))[:, 1] for age in AGES], axis=1)  # (people, ages)
+outputs = np.stack(
+    [forest.predict_proba(people.assign(age=age))[:, 1] for age in AGES], axis=1
+)  # (people, ages)
 
 
 def vendors_curve(rows, draws, scale=1.0):
-    """The curve, drawn many times; noise and sum on one grid, so that no digit gives anything away."""
+    """The curve, drawn many times, on a grid, so that no digit tells anything."""
     noisy = rows.sum(axis=0) + generator.laplace(0, scale, (draws, len(AGES)))
     return np.round(noisy * 1024) / 1024
 
 
 neighbours = outputs, outputs[1:]  # with and without one person
-audit = vt.audit.mechanism(vendors_curve, neighbours, claimed=EPSILON_1, draws=50_000)
+audit = vt.audit.mechanism(
+    vendors_curve, neighbours, claimed=EPSILON_1, draws=50_000
+)
 print(audit.summary())
 
 # %% picture: the trade-off of the two errors of an adversary, far below what the claim allows
@@ -66,7 +82,10 @@ audit.plot()
 
 # %%
 repaired = vt.audit.mechanism(
-    lambda rows, draws: vendors_curve(rows, draws, scale=len(AGES)), neighbours, claimed=EPSILON_1, draws=50_000
+    lambda rows, draws: vendors_curve(rows, draws, scale=len(AGES)),
+    neighbours,
+    claimed=EPSILON_1,
+    draws=50_000,
 )
 print(repaired.summary())
 
@@ -88,7 +107,9 @@ def vendors_total(gains, draws):
 
 town = [0.0, 0.0, 7.298, 15.024]
 candidates = [([*town, gain], town) for gain in (0.0, 5.178, 27.828, 99.999)]
-search = vt.audit.search(vendors_total, candidates, claimed=EPSILON_1, draws=100_000)
+search = vt.audit.search(
+    vendors_total, candidates, claimed=EPSILON_1, draws=100_000
+)
 print(search.summary())
 
 # %% [markdown]
@@ -102,18 +123,27 @@ print(search.summary())
 
 # %%
 canaries = everybody[20_000:21_000].copy()
-canaries["income"] = canaries["income"].map({">50K": "<=50K", "<=50K": ">50K"}).astype(str)  # unusual, to be noticed
+canaries["income"] = (
+    canaries["income"].map({">50K": "<=50K", "<=50K": ">50K"}).astype(str)
+)  # unusual, to be noticed
 coins = generator.integers(0, 2, len(canaries)).astype(bool)
 rows = pd.concat([training[:3000], canaries[coins]])
 
 
 def belief(model):
-    """How sure a model is of what the canaries were labelled: higher for those that it was trained on."""
-    told = pd.DataFrame(model.predict_proba(canaries.drop(columns="income")), columns=model.classes_)
+    """How sure a model is of the canaries' labels: surer of those it has seen."""
+    told = pd.DataFrame(
+        model.predict_proba(canaries.drop(columns="income")),
+        columns=model.classes_,
+    )
     return np.where(canaries["income"] == ">50K", told[">50K"], told["<=50K"])
 
 
-print(vt.audit.one_run(belief(trained(rows, n_estimators=100)), coins, claimed=EPSILON_1).summary())
+print(
+    vt.audit.one_run(
+        belief(trained(rows, n_estimators=100)), coins, claimed=EPSILON_1
+    ).summary()
+)
 
 # %% [markdown]
 # And InterpretML's private EBM, which promises epsilon 1 at delta 1e-6 for good reasons:
@@ -122,11 +152,25 @@ print(vt.audit.one_run(belief(trained(rows, n_estimators=100)), coins, claimed=E
 from interpret.privacy import DPExplainableBoostingClassifier
 
 schema = vt.Schema.load("../../examples/data/adult.schema.json")
-numbers = {name: (column.low, column.high) for name, column in schema.items() if isinstance(column, vt.Numeric)}
-kinds = ["continuous" if name in numbers else "nominal" for name in rows.columns[:-1]]
-private = DPExplainableBoostingClassifier(feature_types=kinds, privacy_bounds=numbers, epsilon=1.0, delta=1e-6)
+numbers = {
+    name: (column.low, column.high)
+    for name, column in schema.items()
+    if isinstance(column, vt.Numeric)
+}
+kinds = [
+    "continuous" if name in numbers else "nominal" for name in rows.columns[:-1]
+]
+private = DPExplainableBoostingClassifier(
+    feature_types=kinds, privacy_bounds=numbers, epsilon=1.0, delta=1e-6
+)
 private.fit(rows.drop(columns="income"), rows["income"])
-print(vt.audit.one_run(belief(private), coins, claimed=vt.Guarantee(epsilon=1.0, delta=1e-6, mu=0.0)).summary())
+print(
+    vt.audit.one_run(
+        belief(private),
+        coins,
+        claimed=vt.Guarantee(epsilon=1.0, delta=1e-6, mu=0.0),
+    ).summary()
+)
 
 # %% [markdown]
 # That proves little: an additive model hardly shows single people, so such canaries would say nothing about a broken one either. *What*
@@ -140,9 +184,20 @@ print(vt.audit.one_run(belief(private), coins, claimed=vt.Guarantee(epsilon=1.0,
 
 # %%
 ages = vt.Schema({"age": vt.Numeric(17, 90, integer=True)})
-nobody = vt.PrivateData({"age": []}, ages, name="nobody", n_rows_public=3, budget=vt.Budget(9, 1e-6), ledger="memory")
+nobody = vt.PrivateData(
+    {"age": []},
+    ages,
+    name="nobody",
+    n_rows_public=3,
+    budget=vt.Budget(9, 1e-6),
+    ledger="memory",
+)
 audit = vt.audit.explainer(
-    vt.MarginalsExplainer(nobody, bins=5), {"age": [30, 40, 50]}, {"age": [30, 40, 50, 90]}, mu=2.0, draws=1000
+    vt.MarginalsExplainer(nobody, bins=5),
+    {"age": [30, 40, 50]},
+    {"age": [30, 40, 50, 90]},
+    mu=2.0,
+    draws=1000,
 )
 print(audit.summary())
 

@@ -26,18 +26,29 @@ from sklearn.preprocessing import OrdinalEncoder
 
 import vitrail as vt
 
-people = pd.read_parquet("../../examples/data/adult.parquet").sample(frac=1, random_state=0)
-training, customers, strangers = people[:15_000], people[15_000:30_000], people[30_000:].drop(columns="income")
+people = pd.read_parquet("../../examples/data/adult.parquet").sample(
+    frac=1, random_state=0
+)
+training, customers, strangers = (
+    people[:15_000],
+    people[15_000:30_000],
+    people[30_000:].drop(columns="income"),
+)
 
 codes = make_column_transformer(
-    (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), make_column_selector(dtype_exclude="number")),
+    (
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+        make_column_selector(dtype_exclude="number"),
+    ),
     remainder="passthrough",
     verbose_feature_names_out=False,
 )
-pipeline = make_pipeline(codes, RandomForestClassifier(20, max_depth=8, random_state=0))
+pipeline = make_pipeline(
+    codes, RandomForestClassifier(20, max_depth=8, random_state=0)
+)
 pipeline.fit(training.drop(columns="income"), training["income"] == ">50K")
 
-applicants = strangers[~pipeline.predict(strangers)].iloc[:8]
+applicants = strangers[~pipeline.predict(strangers)].iloc[:5]
 
 # %% [markdown]
 # ## What you do today
@@ -45,23 +56,34 @@ applicants = strangers[~pipeline.predict(strangers)].iloc[:8]
 # Give DiCE the customers and the model, and ask. Its method `kdtree` looks for the nearest rows that got the other answer.
 
 # %%
-table = customers.assign(income=pipeline.predict(customers.drop(columns="income")).astype(int))
-known = dice_ml.Data(dataframe=table, continuous_features=list(applicants.select_dtypes("number")), outcome_name="income")
+table = customers.assign(
+    income=pipeline.predict(customers.drop(columns="income")).astype(int)
+)
+known = dice_ml.Data(
+    dataframe=table,
+    continuous_features=list(applicants.select_dtypes("number")),
+    outcome_name="income",
+)
 explainers = {
-    method: dice_ml.Dice(known, dice_ml.Model(model=pipeline, backend="sklearn"), method=method)
+    method: dice_ml.Dice(
+        known, dice_ml.Model(model=pipeline, backend="sklearn"), method=method
+    )
     for method in ("kdtree", "genetic", "random")
 }
 
 
 def advice(method, **options):
-    """DiCE's answers as frames, one for each applicant; its bars of progress and warnings go nowhere."""
+    """DiCE's answers, a frame for each applicant, without its progress bars."""
     with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         options |= {"random_seed": 0} if method == "random" else {}
         told = explainers[method].generate_counterfactuals(
             applicants, total_CFs=3, desired_class=1, verbose=False, **options
         )
-    return [answers.final_cfs_df[list(applicants)] for answers in told.cf_examples_list]
+    return [
+        answers.final_cfs_df[list(applicants)]
+        for answers in told.cf_examples_list
+    ]
 
 
 nearest = advice("kdtree")
@@ -79,11 +101,19 @@ rows = set(map(tuple, customers.drop(columns="income").to_numpy()))
 
 def records(answers):
     """How many customers' whole records stand in the answers."""
-    return len({values for frame in answers for values in map(tuple, frame.to_numpy()) if values in rows})
+    return len(
+        {
+            values
+            for frame in answers
+            for values in map(tuple, frame.to_numpy())
+            if values in rows
+        }
+    )
 
 
 print(
-    f"{sum(map(len, nearest))} answers to {len(applicants)} applicants hand out the whole records of {records(nearest)} customers."
+    f"{sum(map(len, nearest))} answers to {len(applicants)} applicants hand out",
+    f"the whole records of {records(nearest)} customers.",
 )
 
 # %% [markdown]
@@ -107,7 +137,7 @@ data = vt.PrivateData(
     target="income",
     n_rows_public=15_000,  # the round number you would put in a brochure
     budget=vt.Budget(epsilon=2.0, delta=1e-6),
-    ledger="memory",  # public rows: this bill may be forgotten. With real ones: "sqlite:///ledger.db"
+    ledger="memory",  # public rows: the bill may go. Else: "sqlite:///ledger.db"
 )
 model = vt.Model(pipeline, output=True, name="loans")
 pane = vt.release(data, model, parts=["rows"], epsilon=1.0)
@@ -120,11 +150,25 @@ out.plot(0)
 # The names are DiCE's, and so are the options. Advice that somebody can follow leaves capital gains out:
 
 # %%
-can_change = ["workclass", "education", "education-num", "occupation", "hours-per-week"]
-mine = pane.counterfactual(applicants, desired_class=1, total_CFs=3, features_to_vary=can_change)
+can_change = [
+    "workclass",
+    "education",
+    "education-num",
+    "occupation",
+    "hours-per-week",
+]
+mine = pane.counterfactual(
+    applicants, desired_class=1, total_CFs=3, features_to_vary=can_change
+)
 for place, answers in zip(applicants.index[:6], mine.changes, strict=False):
-    told = [", ".join(f"{column} {old} -> {new}" for column, old, new in changes) for changes in answers]
-    print(f"Applicant {place}:", " | ".join(told) or "nothing of this would have done")
+    told = [
+        ", ".join(f"{column} {old} -> {new}" for column, old, new in changes)
+        for changes in answers
+    ]
+    print(
+        f"Applicant {place}:",
+        " | ".join(told) or "nothing of this would have done",
+    )
 
 # %% [markdown]
 # ## How near is it?
@@ -135,16 +179,26 @@ for place, answers in zip(applicants.index[:6], mine.changes, strict=False):
 # gets younger or changes sex stands in our schema once.)
 
 # %%
-numbers = {name: column.high - column.low for name, column in schema.items() if isinstance(column, vt.Numeric)}
+numbers = {
+    name: column.high - column.low
+    for name, column in schema.items()
+    if isinstance(column, vt.Numeric)
+}
 levels = [name for name in applicants if name not in numbers]
 accepted = customers[pipeline.predict(customers.drop(columns="income"))]
 years = customers.groupby("education")["education-num"].first()
 
 
 def far(answer):
-    """The distance from an answer to the nearest customer whom the model accepts."""
+    """How far it is from an answer to the nearest accepted customer."""
     apart = (accepted[levels] != answer[levels]).sum(axis=1)
-    return (apart + sum((accepted[name] - answer[name]).abs() / width for name, width in numbers.items())).min()
+    return (
+        apart
+        + sum(
+            (accepted[name] - answer[name]).abs() / width
+            for name, width in numbers.items()
+        )
+    ).min()
 
 
 def impossible(before, answer):
@@ -162,17 +216,29 @@ def measures(answers):
     return {
         "applicants with an answer": sum(len(frame) > 0 for frame in answers),
         "answers": len(told),
-        "changed columns": np.mean([(before != answer).sum() for before, answer in told]),
+        "changed columns": np.mean(
+            [(before != answer).sum() for before, answer in told]
+        ),
         "to the nearest customer": np.mean([far(answer) for _, answer in told]),
-        "nobody can follow": np.mean([impossible(before, answer) for before, answer in told]),
-        "degree without its years": np.mean([years[answer["education"]] != answer["education-num"] for _, answer in told]),
+        "nobody can follow": np.mean(
+            [impossible(before, answer) for before, answer in told]
+        ),
+        "degree without its years": np.mean(
+            [
+                years[answer["education"]] != answer["education-num"]
+                for _, answer in told
+            ]
+        ),
         "customers handed out": records(answers),
     }
 
 
 def frames(found):
     """Answers as DiCE gives them: a frame for each applicant."""
-    return [pd.DataFrame([answer.row for answer in answers], columns=list(applicants)) for answers in found.answers]
+    return [
+        pd.DataFrame([answer.row for answer in answers], columns=list(applicants))
+        for answers in found.answers
+    ]
 
 
 pd.DataFrame(
@@ -207,10 +273,17 @@ data.budget.bill()
 # %%
 stand_in = pane.background(15_000)
 stand_in = stand_in.assign(income=pipeline.predict(stand_in).astype(int))
-known = dice_ml.Data(dataframe=stand_in, continuous_features=list(numbers), outcome_name="income")
-explainers["kdtree"] = dice_ml.Dice(known, dice_ml.Model(model=pipeline, backend="sklearn"), method="kdtree")
+known = dice_ml.Data(
+    dataframe=stand_in, continuous_features=list(numbers), outcome_name="income"
+)
+explainers["kdtree"] = dice_ml.Dice(
+    known, dice_ml.Model(model=pipeline, backend="sklearn"), method="kdtree"
+)
 advised = advice("kdtree")
-print(f"{sum(map(len, advised))} answers; {records(advised)} of them happen to be like a customer in all columns.")
+print(
+    f"{sum(map(len, advised))} answers; {records(advised)} of them happen to be",
+    "like a customer in all columns.",
+)
 
 # %% [markdown]
 # ## What DiCE does better

@@ -17,10 +17,15 @@ from sklearn.metrics import roc_auc_score
 
 import vitrail as vt
 
-people = pd.read_parquet("../../examples/data/adult.parquet").sample(frac=1, random_state=0)
+people = pd.read_parquet("../../examples/data/adult.parquet").sample(
+    frac=1, random_state=0
+)
 training, customers = people[:15_000], people[15_000:30_000]
 X, y = training.drop(columns="income"), training["income"]
-X_customers, rich = customers.drop(columns="income"), customers["income"] == ">50K"
+X_customers, rich = (
+    customers.drop(columns="income"),
+    customers["income"] == ">50K",
+)
 
 # %% [markdown]
 # ## What you do today
@@ -28,14 +33,24 @@ X_customers, rich = customers.drop(columns="income"), customers["income"] == ">5
 # Fit, and look at the curves. (`interpret.show` draws them in the browser; the numbers behind it are `data(...)`, and we draw those.)
 
 # %% picture: the EBM's curve for age, a staircase of many small steps, above the histogram of ages that it keeps
-settings = {"interactions": 0, "outer_bags": 1, "learning_rate": 0.05, "n_jobs": 1, "random_state": 0}
+settings = {
+    "interactions": 0,
+    "outer_bags": 1,
+    "learning_rate": 0.05,
+    "n_jobs": 1,
+    "random_state": 0,
+}
 ebm = ExplainableBoostingClassifier(**settings).fit(X, y)
 age = ebm.explain_global().data(0)
 
-figure, (above, below) = plt.subplots(2, figsize=(6, 3.6), height_ratios=(3, 1), sharex=True)
+figure, (above, below) = plt.subplots(
+    2, figsize=(6, 3.6), height_ratios=(3, 1), sharex=True
+)
 above.stairs(age["scores"], age["names"], baseline=None)
 above.set(ylabel="log-odds")
-below.stairs(age["density"]["scores"], age["density"]["names"], fill=True, color="0.7")
+below.stairs(
+    age["density"]["scores"], age["density"]["names"], fill=True, color="0.7"
+)
 below.set(xlabel="age", ylabel="people")
 figure.tight_layout()
 
@@ -46,14 +61,22 @@ figure.tight_layout()
 # trained without them. Whoever has both files subtracts.
 
 # %%
-next_month = ExplainableBoostingClassifier(**settings).fit(X.iloc[1:], y.iloc[1:])  # one customer has left
+next_month = ExplainableBoostingClassifier(**settings).fit(
+    X.iloc[1:], y.iloc[1:]
+)  # one customer has left
 
 read = {}
-for column, (name, before, after) in enumerate(zip(X, ebm.histogram_weights_, next_month.histogram_weights_, strict=True)):
+for column, (name, before, after) in enumerate(
+    zip(X, ebm.histogram_weights_, next_month.histogram_weights_, strict=True)
+):
     (place,) = np.flatnonzero(before != after)  # the one bar that became shorter
     edges = ebm.histogram_edges_[column]
     if edges is None:  # levels: by their number, from 1 on
-        read[name] = next(level for level, number in ebm.bins_[column][0].items() if number == place)
+        read[name] = next(
+            level
+            for level, number in ebm.bins_[column][0].items()
+            if number == place
+        )
     else:  # a number, to the width of a bar
         low, high = ([-np.inf, *edges, np.inf][at] for at in (place, place + 1))
         read[name] = f"{low:.0f} to {high:.0f}"
@@ -72,18 +95,29 @@ pd.DataFrame({"read from two files": read, "the customer who left": X.iloc[0]})
 from interpret.privacy import DPExplainableBoostingClassifier
 
 schema = vt.Schema.load("../../examples/data/adult.schema.json")
-numbers = {name: (column.low, column.high) for name, column in schema.items() if isinstance(column, vt.Numeric)}
+numbers = {
+    name: (column.low, column.high)
+    for name, column in schema.items()
+    if isinstance(column, vt.Numeric)
+}
 
 
 def private_ebm(epsilon):
     kinds = ["continuous" if name in numbers else "nominal" for name in X]
-    made = DPExplainableBoostingClassifier(feature_types=kinds, privacy_bounds=numbers, epsilon=epsilon, delta=1e-6)
+    made = DPExplainableBoostingClassifier(
+        feature_types=kinds, privacy_bounds=numbers, epsilon=epsilon, delta=1e-6
+    )
     return made.fit(X, y)
 
 
 private = [private_ebm(epsilon) for epsilon in (0.1, 1.0, 1.0, 1.0)]
 pd.DataFrame(
-    {"area under the ROC curve": [roc_auc_score(rich, each.predict_proba(X_customers)[:, 1]) for each in (ebm, *private)]},
+    {
+        "area under the ROC curve": [
+            roc_auc_score(rich, each.predict_proba(X_customers)[:, 1])
+            for each in (ebm, *private)
+        ]
+    },
     index=["EBM", "DP-EBM, epsilon 0.1", *["DP-EBM, epsilon 1"] * 3],
 ).round(3)
 
@@ -113,12 +147,15 @@ data = vt.PrivateData(
     target="income",
     n_rows_public=15_000,  # the round number you would put in a brochure
     budget=vt.Budget(epsilon=2.0, delta=1e-6),
-    ledger="memory",  # public rows: this bill may be forgotten. With real ones: "sqlite:///ledger.db"
+    ledger="memory",  # public rows: the bill may go. Else: "sqlite:///ledger.db"
 )
 model = vt.Model(private[1], output=">50K", name="income model")
 
 explain = vt.GlobalReport(
-    data, model, columns=["age", "education-num", "hours-per-week", "marital-status"], parts=["pdp", "importance"]
+    data,
+    model,
+    columns=["age", "education-num", "hours-per-week", "marital-status"],
+    parts=["pdp", "importance"],
 )
 print("Before paying:", data.quote(explain, epsilon=1.0))
 
@@ -133,7 +170,12 @@ report.importance.order, report.verdicts
 
 # %% picture: the private curve of age with its band, and the exact one, which cannot be told from it
 curve = report.pdp["age"]
-exact = np.array([private[1].predict_proba(X_customers.assign(age=int(age)))[:, 1].mean() for age in curve.x])
+exact = np.array(
+    [
+        private[1].predict_proba(X_customers.assign(age=int(age)))[:, 1].mean()
+        for age in curve.x
+    ]
+)
 
 figure, ax = plt.subplots(figsize=(6, 3))
 ax.fill_between(curve.x, curve.lower, curve.upper, alpha=0.3, label="95 % band")
@@ -146,9 +188,10 @@ figure.tight_layout()
 # %%
 inside = (curve.lower <= exact) & (exact <= curve.upper)
 print(
-    f"From age to age the exact curve moves by {np.ptp(exact):.3f}. The private one is off by {np.abs(curve.y - exact).mean():.4f}"
+    f"From end to end the exact curve moves by {np.ptp(exact):.3f};",
+    f"the private one is off by {np.abs(curve.y - exact).mean():.4f} on average.",
 )
-print(f"on average, and the exact one lies inside its band at {inside.mean():.0%} of {len(exact)} ages.")
+print(f"The exact one is inside the band at {inside.sum()} of {len(exact)} ages.")
 
 # %% [markdown]
 # The noise is drawn afresh whenever this page is made, so the numbers move a little from run to run.
@@ -161,7 +204,10 @@ print(f"on average, and the exact one lies inside its band at {inside.mean():.0%
 # %%
 explanation = report.to_interpret()
 print(explanation.selector)
-explanation.data(0)["upper_bounds"][:3].round(3), type(explanation.visualize(0))  # what show(explanation) draws
+(
+    explanation.data(0)["upper_bounds"][:3].round(3),
+    type(explanation.visualize(0)),
+)  # what show(explanation) draws
 
 # %% [markdown]
 # ## The bill

@@ -22,14 +22,21 @@ import vitrail as vt
 
 dp.enable_features("contrib")
 
-everybody = pd.read_parquet("../../examples/data/adult.parquet").sample(frac=1, random_state=0)
+everybody = pd.read_parquet("../../examples/data/adult.parquet").sample(
+    frac=1, random_state=0
+)
 training, people = everybody[:15_000], everybody[15_000:30_000]
 
 codes = make_column_transformer(
-    (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), make_column_selector(dtype_exclude="number")),
+    (
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+        make_column_selector(dtype_exclude="number"),
+    ),
     remainder="passthrough",
 )
-forest = make_pipeline(codes, RandomForestClassifier(20, max_depth=6, random_state=0))
+forest = make_pipeline(
+    codes, RandomForestClassifier(20, max_depth=6, random_state=0)
+)
 _ = forest.fit(training.drop(columns="income"), training["income"])
 
 # %% [markdown]
@@ -46,7 +53,10 @@ context = dp.Context.compositor(
 )
 count = context.query().count().laplace().release()
 total = context.query().clamp((17, 90)).sum().laplace().release()
-print(f"{count} people, {total / count:.2f} years old on average; the true mean is {people['age'].mean():.2f}.")
+print(
+    f"{count} people, {total / count:.2f} years old on average;",
+    f"the true mean is {people['age'].mean():.2f}.",
+)
 
 # %% [markdown]
 # ## The hole beside it
@@ -59,18 +69,25 @@ AGES = np.arange(20, 80, 3)
 
 
 def outputs(rows):
-    """What the model says of each row, had it each of the ages: an array (rows, ages)."""
+    """What the model says of each row at each age: an array (rows, ages)."""
     rows = rows.drop(columns="income")
-    return np.stack([forest.predict_proba(rows.assign(age=age))[:, 1] for age in AGES], axis=1)
+    return np.stack(
+        [forest.predict_proba(rows.assign(age=age))[:, 1] for age in AGES], axis=1
+    )
 
 
 each = outputs(people)
 before, after = each.mean(axis=0), each[1:].mean(axis=0)
-alone = len(people) * before - (len(people) - 1) * after  # subtract: the curve of the one who left
+alone = (
+    len(people) * before - (len(people) - 1) * after
+)  # subtract: the curve of the one who left
 
 same = np.abs(outputs(people.iloc[:1])[0] - alone).max()
 like = (np.abs(each - alone).max(axis=1) < 1e-6).sum()
-print(f"Two curves give the curve of one person, to {same:.0e}; of all {len(people)} people, {like} have that curve.")
+print(
+    f"Two curves give the curve of one person, to {same:.0e};",
+    f"of all {len(people)} people, {like} have that curve.",
+)
 
 # %% [markdown]
 # Two curves that look alike on any screen give away the model's whole opinion of one person, and with it, to whoever has the public model,
@@ -83,15 +100,24 @@ print(f"Two curves give the curve of one person, to {same:.0e}; of all {len(peop
 
 # %%
 EPSILON, DELTA = 0.1, 1e-6
-space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l2_distance(T=float)
+space = (
+    dp.vector_domain(dp.atom_domain(T=float, nan=False)),
+    dp.l2_distance(T=float),
+)
 
 
 def gaussian(scale):
-    return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale)), DELTA)
+    return dp.c.make_fix_delta(
+        dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale)), DELTA
+    )
 
 
-scale = dp.binary_search_param(gaussian, d_in=np.sqrt(len(AGES)), d_out=(EPSILON, DELTA))
-by_hand = np.array(gaussian(scale)(each.sum(axis=0).tolist())) / 15_000  # the count, as declared in public
+scale = dp.binary_search_param(
+    gaussian, d_in=np.sqrt(len(AGES)), d_out=(EPSILON, DELTA)
+)
+by_hand = (
+    np.array(gaussian(scale)(each.sum(axis=0).tolist())) / 15_000
+)  # the count, as declared in public
 
 # %% [markdown]
 # ## The same, bought here
@@ -107,7 +133,7 @@ data = vt.PrivateData(
     target="income",
     n_rows_public=15_000,
     budget=vt.Budget(epsilon=1.0, delta=DELTA),
-    ledger="memory",  # public rows: this bill may be forgotten. With real ones: "sqlite:///ledger.db"
+    ledger="memory",  # public rows: the bill may go. Else: "sqlite:///ledger.db"
 )
 model = vt.Model(forest, output=">50K", name="income model")
 explain = vt.PartialDependence(data, model, columns=["age"])
@@ -127,9 +153,13 @@ figure.tight_layout()
 
 # %%
 ours = np.interp(AGES, curve.x, curve.y)
-inside = (np.interp(AGES, curve.x, curve.lower) <= before) & (before <= np.interp(AGES, curve.x, curve.upper))
+inside = (np.interp(AGES, curve.x, curve.lower) <= before) & (
+    before <= np.interp(AGES, curve.x, curve.upper)
+)
 print(
-    f"mean error at epsilon {EPSILON}: by hand {np.abs(by_hand - before).mean():.4f}, here {np.abs(ours - before).mean():.4f}"
+    f"mean error at epsilon {EPSILON}:",
+    f"by hand {np.abs(by_hand - before).mean():.4f},",
+    f"here {np.abs(ours - before).mean():.4f}",
 )
 print(f"the exact curve is inside the band at {inside.sum()} of {len(AGES)} ages")
 
@@ -149,7 +179,9 @@ rho = dp.m.make_gaussian(*space, scale).map(np.sqrt(len(AGES)))
 pd.Series(
     {
         "OpenDP, through zCDP": gaussian(scale).map(np.sqrt(len(AGES)))[0],
-        "the same noise, as mu": vt.Guarantee.of_mu(np.sqrt(2 * rho), DELTA).epsilon,
+        "the same noise, as mu": vt.Guarantee.of_mu(
+            np.sqrt(2 * rho), DELTA
+        ).epsilon,
     },
     name=f"epsilon at delta {DELTA}",
 ).round(4)

@@ -19,15 +19,22 @@ from sklearn.preprocessing import OrdinalEncoder
 
 import vitrail as vt
 
-people = pd.read_parquet("../../examples/data/adult.parquet").sample(frac=1, random_state=0)
+people = pd.read_parquet("../../examples/data/adult.parquet").sample(
+    frac=1, random_state=0
+)
 training, customers = people[:15_000], people[15_000:30_000]
 
 codes = make_column_transformer(
-    (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), make_column_selector(dtype_exclude="number")),
+    (
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+        make_column_selector(dtype_exclude="number"),
+    ),
     remainder="passthrough",
     verbose_feature_names_out=False,
 ).set_output(transform="pandas")
-pipeline = make_pipeline(codes, RandomForestClassifier(20, max_depth=6, random_state=0))
+pipeline = make_pipeline(
+    codes, RandomForestClassifier(20, max_depth=6, random_state=0)
+)
 _ = pipeline.fit(training.drop(columns="income"), training["income"])
 
 # %% [markdown]
@@ -41,9 +48,11 @@ trees = pipeline[-1]
 
 
 def reasons(background, asked):
-    """shap's values of the probability of >50K, against these background rows: all of them, where shap would take 100."""
+    """shap's values of the probability of >50K, against all of these rows."""
     masker = shap.maskers.Independent(background, max_samples=len(background))
-    return shap.TreeExplainer(trees, masker, model_output="probability")(asked)[:, :, 1]
+    return shap.TreeExplainer(trees, masker, model_output="probability")(asked)[
+        :, :, 1
+    ]
 
 
 asked = rows.iloc[:12]  # the first twelve customers ask
@@ -63,14 +72,33 @@ question = asked.iloc[[0]]
 before, after = reasons(background, question), reasons(without, question)
 
 alone = len(background) * before.values[0] - len(without) * after.values[0]
-score = len(background) * before.base_values[0] - len(without) * after.base_values[0]
+score = (
+    len(background) * before.base_values[0] - len(without) * after.base_values[0]
+)
 
 truth = trees.predict_proba(background.iloc[[0]])[0, 1]
-print(f"The model's score of the customer who left, from two explanations: {score:.6f}; the true one: {truth:.6f}")
+print(
+    f"The score of the customer who left, from two explanations: {score:.6f};",
+    f"the true one: {truth:.6f}",
+)
 
-same = [name for name, value in zip(rows.columns, alone, strict=True) if abs(value) < 1e-9]
-print("Their value is, as far as the model can tell, that of the person who asked, in:", ", ".join(same))
-print("It really is the same in:", ", ".join(name for name in rows if (question[name].iloc[0] == background[name].iloc[0])))
+same = [
+    name
+    for name, value in zip(rows.columns, alone, strict=True)
+    if abs(value) < 1e-9
+]
+print(
+    "Their value is, to the model, that of the person who asked, in:",
+    ", ".join(same),
+)
+print(
+    "It really is the same in:",
+    ", ".join(
+        name
+        for name in rows
+        if (question[name].iloc[0] == background[name].iloc[0])
+    ),
+)
 
 # %% [markdown]
 # The score comes out digit by digit, and column by column one learns where the two people agree; a few questions from made-up people
@@ -92,7 +120,7 @@ data = vt.PrivateData(
     target="income",
     n_rows_public=15_000,  # the round number you would put in a brochure
     budget=vt.Budget(epsilon=2.0, delta=1e-6),
-    ledger="memory",  # public rows: this bill may be forgotten. With real ones: "sqlite:///ledger.db"
+    ledger="memory",  # public rows: the bill may go. Else: "sqlite:///ledger.db"
 )
 model = vt.Model(pipeline, output=">50K", name="income model")
 
@@ -130,7 +158,12 @@ exact = reasons(rows, asked).values[:, order]
 hundred = usual.values[:, order]
 
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.8), sharex=True, sharey=True)
-for ax, values, title in zip(axes, (hundred, e.values), ("shap, 100 real rows", "Vitrail, epsilon 1"), strict=True):
+for ax, values, title in zip(
+    axes,
+    (hundred, e.values),
+    ("shap, 100 real rows", "Vitrail, epsilon 1"),
+    strict=True,
+):
     ax.axline((0, 0), slope=1, color="0.7", linewidth=1)
     ax.plot(exact.ravel(), values.ravel(), ".", markersize=4)
     ax.set(title=title, xlabel="shap on all customers", ylabel="value")
@@ -140,9 +173,13 @@ figure.tight_layout()
 inside = (e.lower <= exact) & (exact <= e.upper)
 pd.DataFrame(
     {
-        "mean error": [np.abs(hundred - exact).mean(), np.abs(e.values - exact).mean()],
+        "mean error": [
+            np.abs(hundred - exact).mean(),
+            np.abs(e.values - exact).mean(),
+        ],
         "same largest column": [
-            (np.abs(values).argmax(1) == np.abs(exact).argmax(1)).mean() for values in (hundred, e.values)
+            (np.abs(values).argmax(1) == np.abs(exact).argmax(1)).mean()
+            for values in (hundred, e.values)
         ],
         "inside its bands": ["has none", f"{inside.mean():.0%}"],
     },
@@ -174,7 +211,9 @@ data.budget.spent_epsilon == spent
 
 # %% picture: shap's beeswarm plot, with sampled private rows as background
 stand_in = codes.transform(pane.background(200))
-shap.plots.beeswarm(reasons(stand_in, asked), max_display=8, plot_size=(7, 3.5), show=False)
+shap.plots.beeswarm(
+    reasons(stand_in, asked), max_display=8, plot_size=(7, 3.5), show=False
+)
 
 # %% [markdown]
 # ## What bands mean here, and what they do not

@@ -27,12 +27,31 @@ from sklearn.preprocessing import OneHotEncoder
 
 import vitrail as vt
 
-COLUMNS = ["age", "education", "occupation", "marital-status", "hours-per-week", "capital-gain"]
-people = pd.read_parquet("../../examples/data/adult.parquet", columns=[*COLUMNS, "income"]).sample(frac=1, random_state=0)
+COLUMNS = [
+    "age",
+    "education",
+    "occupation",
+    "marital-status",
+    "hours-per-week",
+    "capital-gain",
+]
+people = pd.read_parquet(
+    "../../examples/data/adult.parquet", columns=[*COLUMNS, "income"]
+).sample(frac=1, random_state=0)
 people = people.astype(dict.fromkeys(people.select_dtypes("number"), "float32"))
-training, customers, strangers = people[:10_000], people[10_000:20_000], people[20_000:30_000]
+training, customers, strangers = (
+    people[:10_000],
+    people[10_000:20_000],
+    people[20_000:30_000],
+)
 schema = vt.Schema(
-    {name: column for name, column in vt.Schema.load("../../examples/data/adult.schema.json").items() if name in people}
+    {
+        name: column
+        for name, column in vt.Schema.load(
+            "../../examples/data/adult.schema.json"
+        ).items()
+        if name in people
+    }
 )
 
 # %% [markdown]
@@ -43,11 +62,15 @@ schema = vt.Schema(
 
 # %%
 codes = make_column_transformer(
-    (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")), remainder="passthrough"
+    (
+        OneHotEncoder(handle_unknown="ignore"),
+        make_column_selector(dtype_exclude="number"),
+    ),
+    remainder="passthrough",
 )
-forest = make_pipeline(codes, RandomForestClassifier(20, max_depth=6, random_state=0)).fit(
-    training[COLUMNS], training["income"]
-)
+forest = make_pipeline(
+    codes, RandomForestClassifier(20, max_depth=6, random_state=0)
+).fit(training[COLUMNS], training["income"])
 
 folder = Path(tempfile.mkdtemp())
 graph = to_onnx(forest, training[COLUMNS].iloc[:1], options={"zipmap": False})
@@ -67,15 +90,20 @@ data = vt.PrivateData(
     target="income",
     n_rows_public=10_000,  # the round number you would put in a brochure
     budget=vt.Budget(epsilon=2.0, delta=1e-6),
-    ledger="memory",  # public rows: this bill may be forgotten. With real ones: "sqlite:///ledger.db"
+    ledger="memory",  # public rows: the bill may go. Else: "sqlite:///ledger.db"
 )
-offer = vt.PaneExplainer(data, model, embed_model=True, version="2026-Q4", expires="2027-12-31")
+offer = vt.PaneExplainer(
+    data, model, embed_model=True, version="2026-Q4", expires="2027-12-31"
+)
 data.quote(offer, epsilon=1.0).result.accuracy()
 
 # %%
 pane = offer(epsilon=1.0)
 pane.save(folder / "loans.pane")
-print(f"loans.pane: {(folder / 'loans.pane').stat().st_size / 1024:.0f} KiB, promise: {pane.guarantee}")
+print(
+    f"loans.pane: {(folder / 'loans.pane').stat().st_size / 1024:.0f} KiB.",
+    f"Promise: {pane.guarantee}",
+)
 data.budget.bill()
 
 # %% [markdown]
@@ -103,12 +131,18 @@ pane = vt.Pane.load("loans.pane", model="embedded")
 answer = pane.explain(json.loads(sys.argv[1]))
 answer.to_html("person.html")
 for share in answer.explanation.top(3):
-    print(f"{share.column} = {share.shown}: {share.value:+.3f} ({share.lower:+.3f} to {share.upper:+.3f})")
+    band = f"({share.lower:+.3f} to {share.upper:+.3f})"
+    print(f"{share.column} = {share.shown}: {share.value:+.3f} {band}")
 print("would have changed it:", answer.counterfactuals.changes[0][0])
-print("the vault was loaded:", "vitrail.vault" in sys.modules, "- a ledger:", "vitrail.ledger" in sys.modules)
+for room in ("vitrail.vault", "vitrail.ledger"):
+    print(room, "was loaded:", room in sys.modules)
 """
 told = subprocess.run(
-    [sys.executable, "-c", elsewhere, json.dumps(person)], cwd=folder, capture_output=True, text=True, check=False
+    [sys.executable, "-c", elsewhere, json.dumps(person)],
+    cwd=folder,
+    capture_output=True,
+    text=True,
+    check=False,
 )
 print(told.stdout + told.stderr)
 
@@ -129,13 +163,17 @@ pane.explain(person)
 figure, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True)
 for ax, name in zip(axes, ("age", "hours-per-week"), strict=True):
     curve = pane.pdp[name]
-    exact = np.array([forest.predict_proba(customers[COLUMNS].assign(**{name: x}))[:, 1].mean() for x in curve.x])
+    asked = [customers[COLUMNS].assign(**{name: x}) for x in curve.x]
+    exact = np.array([forest.predict_proba(rows)[:, 1].mean() for rows in asked])
     ax.fill_between(curve.x, curve.lower, curve.upper, alpha=0.3)
     ax.plot(curve.x, curve.y, label="from the pane")
     ax.plot(curve.x, exact, "k:", label="without noise")
     ax.set(xlabel=name)
-    print(f"{name}: off by {np.abs(curve.y - exact).mean():.4f} on average, inside the band at", end=" ")
-    print(f"{((curve.lower <= exact) & (exact <= curve.upper)).mean():.0%} of {len(exact)} places")
+    inside = (curve.lower <= exact) & (exact <= curve.upper)
+    print(
+        f"{name}: off by {np.abs(curve.y - exact).mean():.4f} on average,",
+        f"inside the band at {inside.sum()} of {len(exact)} places",
+    )
 axes[0].set(ylabel="mean probability of >50K")
 axes[0].legend()
 figure.tight_layout()
@@ -147,23 +185,49 @@ figure.tight_layout()
 # know whether somebody is a customer, and looks for the nearest row in it.
 
 # %%
-numbers = {name: column.high - column.low for name, column in schema.items() if isinstance(column, vt.Numeric)}
+numbers = {
+    name: column.high - column.low
+    for name, column in schema.items()
+    if isinstance(column, vt.Numeric)
+}
 levels = [name for name in COLUMNS if name not in numbers]
-asked = pd.concat([customers.sample(1000, random_state=1), strangers.sample(1000, random_state=1)])[COLUMNS]
+asked = pd.concat(
+    [
+        customers.sample(1000, random_state=1),
+        strangers.sample(1000, random_state=1),
+    ]
+)[COLUMNS]
 is_customer = np.repeat([True, False], 1000)
 
 
 def nearness(rows):
-    """For everybody asked about: minus the distance to the nearest of these rows."""
-    apart = sum((asked[name].to_numpy()[:, None] != rows[name].to_numpy()).astype(float) for name in levels)
+    """For everybody asked about: minus the way to the nearest of the rows."""
+    apart = sum(
+        (asked[name].to_numpy()[:, None] != rows[name].to_numpy()).astype(float)
+        for name in levels
+    )
     for name, width in numbers.items():
-        apart = apart + np.abs(asked[name].to_numpy(float)[:, None] - rows[name].to_numpy(float)) / width
+        apart = (
+            apart
+            + np.abs(
+                asked[name].to_numpy(float)[:, None] - rows[name].to_numpy(float)
+            )
+            / width
+        )
     return -apart.min(axis=1)
 
 
-handed_out = {"4 000 real customers": customers.sample(4000, random_state=2), "4 000 rows of the pane": pane.rows(4000)}
+handed_out = {
+    "4 000 real customers": customers.sample(4000, random_state=2),
+    "4 000 rows of the pane": pane.rows(4000),
+}
 pd.DataFrame(
-    {name: {"area under the ROC curve": roc_auc_score(is_customer, nearness(rows))} for name, rows in handed_out.items()}
+    {
+        name: {
+            "area under the ROC curve": roc_auc_score(is_customer, nearness(rows))
+        }
+        for name, rows in handed_out.items()
+    }
 ).round(3)
 
 # %% [markdown]
@@ -173,7 +237,10 @@ pd.DataFrame(
 # %%
 from scipy.stats import norm
 
-print(f"{norm.cdf(pane.guarantee.mu / 2):.1%} right, with the best attack that there can be at mu {pane.guarantee.mu:.3f}")
+print(
+    f"{norm.cdf(pane.guarantee.mu / 2):.1%} right, with the best attack",
+    f"that there can be at mu {pane.guarantee.mu:.3f}",
+)
 
 # %% [markdown]
 # ## Next year's model
@@ -181,12 +248,20 @@ print(f"{norm.cdf(pane.guarantee.mu / 2):.1%} right, with the best attack that t
 # Rows are about no model. The same file explains the next one, and nobody pays.
 
 # %%
-next_year = make_pipeline(codes, RandomForestClassifier(40, max_depth=8, random_state=1)).fit(
-    training[COLUMNS], training["income"]
-)
+next_year = make_pipeline(
+    codes, RandomForestClassifier(40, max_depth=8, random_state=1)
+).fit(training[COLUMNS], training["income"])
 spent = data.budget.spent_epsilon
-later = pane.local(person, model=vt.Model(next_year, output=">50K", name="next year's"), bands=True)
-print([f"{share.column}: {share.value:+.3f}" for share in later.top(3)], "- charged:", data.budget.spent_epsilon - spent)
+later = pane.local(
+    person,
+    model=vt.Model(next_year, output=">50K", name="next year's"),
+    bands=True,
+)
+print(
+    [f"{share.column}: {share.value:+.3f}" for share in later.top(3)],
+    "- charged:",
+    data.budget.spent_epsilon - spent,
+)
 
 # %% [markdown]
 # ## Before you send it

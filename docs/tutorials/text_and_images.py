@@ -34,17 +34,36 @@ private[:2]
 
 # %%
 guest = "Anselm at the night desk was charming, the bathroom turned out shabby."
-before, after = TfidfVectorizer().fit([*private, guest]), TfidfVectorizer().fit(private)
+before, after = (
+    TfidfVectorizer().fit([*private, guest]),
+    TfidfVectorizer().fit(private),
+)
 
 
 def counts(vectorizer, documents):
-    """In how many documents each word is: the weights of tf-idf say it exactly."""
+    """In how many documents each word is: the weights say it exactly."""
     frequencies = (1 + documents) / np.exp(vectorizer.idf_ - 1) - 1
-    return dict(zip(vectorizer.get_feature_names_out(), np.rint(frequencies).astype(int), strict=True))
+    return dict(
+        zip(
+            vectorizer.get_feature_names_out(),
+            np.rint(frequencies).astype(int),
+            strict=True,
+        )
+    )
 
 
-with_guest, without = counts(before, len(private) + 1), counts(after, len(private))
-print("In the review that is gone:", *(word for word, count in with_guest.items() if count != without.get(word, 0)))
+with_guest, without = (
+    counts(before, len(private) + 1),
+    counts(after, len(private)),
+)
+print(
+    "In the review that is gone:",
+    *(
+        word
+        for word, count in with_guest.items()
+        if count != without.get(word, 0)
+    ),
+)
 
 # %% [markdown]
 # The fitted vectorizer gave the review away, and the name of the night porter with it. Anything else that is a sum over texts (a linear
@@ -57,28 +76,48 @@ print("In the review that is gone:", *(word for word, count in with_guest.items(
 # values: what each word adds to the output, on average over the private reviews, when it takes the place of what those have.
 
 # %%
-words = vt.BagOfWords.of_public_texts(published, 500, leave_out=["the", "a", "and", "was", "never"])
+words = vt.BagOfWords.of_public_texts(
+    published, 500, leave_out=["the", "a", "and", "was", "never"]
+)
 seen = np.stack(list(words.rows(published).values()), axis=1)
-classifier = LogisticRegression(C=0.1, max_iter=500).fit(seen, will_come_again[:2000])
+classifier = LogisticRegression(C=0.1, max_iter=500).fit(
+    seen, will_come_again[:2000]
+)
 
 
 def probability(features):
-    """The classifier's, added up in one order whatever the number of rows: the same review has the same bits in any block."""
-    return 1 / (1 + np.exp(-(features * classifier.coef_[0]).sum(axis=1) - classifier.intercept_[0]))
-
-
-will_return = vt.Model(probability, inputs="features", range=(0, 1), name="will come again")
-
-
-def reviews(epsilon):
-    """The vault with the private reviews; the bill is forgotten afterwards. With real ones: ledger="sqlite:///ledger.db"."""
-    budget = vt.Budget(epsilon, 1e-6)
-    return vt.PrivateData(
-        words.rows(private), words.schema(), name="reviews", n_rows_public=10_000, budget=budget, ledger="memory"
+    """The classifier's, the same to the last bit whatever rows are beside it."""
+    return 1 / (
+        1
+        + np.exp(
+            -(features * classifier.coef_[0]).sum(axis=1)
+            - classifier.intercept_[0]
+        )
     )
 
 
-text = "Helpful staff and a charming garden, but the room was noisy and the breakfast stale."
+will_return = vt.Model(
+    probability, inputs="features", range=(0, 1), name="will come again"
+)
+
+
+def reviews(epsilon):
+    """The vault with the private reviews. With real ones, keep the ledger."""
+    budget = vt.Budget(epsilon, 1e-6)
+    return vt.PrivateData(
+        words.rows(private),
+        words.schema(),
+        name="reviews",
+        n_rows_public=10_000,
+        budget=budget,
+        ledger="memory",
+    )
+
+
+text = (
+    "Helpful staff and a charming garden, "
+    "but the room was noisy and the breakfast stale."
+)
 data = reviews(epsilon=1.0)
 e = vt.Shapley(data, will_return)(words.rows(text), epsilon=0.5)
 e.plot.text(text)
@@ -90,7 +129,8 @@ e.plot.text(text)
 # %%
 for share in e.top(6):
     print(
-        f"{'' if share.shown == '1' else 'no '}{share.column:10} {share.value:+.3f}  ({share.lower:+.3f} to {share.upper:+.3f})"
+        f"{share.column if share.shown == '1' else 'no ' + share.column:14}",
+        f"{share.value:+.3f}  ({share.lower:+.3f} to {share.upper:+.3f})",
     )
 
 # %% [markdown]
@@ -99,31 +139,44 @@ for share in e.top(6):
 # The reviews are made up, so we may look: the same explainer at epsilon 100, which promises nothing and has next to no noise.
 
 # %%
-bare = vt.Shapley(reviews(epsilon=100.0), will_return)(words.rows(text), epsilon=100.0)
+bare = vt.Shapley(reviews(epsilon=100.0), will_return)(
+    words.rows(text), epsilon=100.0
+)
 inside = (e.lower <= bare.values) & (bare.values <= e.upper)
 print(
-    f"A word moves the output by {np.abs(bare.values).mean():.3f} on average; noise moved that by {np.abs(e.values - bare.values).mean():.4f}."
+    f"A word moves the output by {np.abs(bare.values).mean():.3f} on average;",
+    f"noise moved that by {np.abs(e.values - bare.values).mean():.4f}.",
 )
-print(f"Without noise {inside.mean():.0%} of {inside.size} words lie inside their bands.")
+print(
+    f"Without noise {inside.sum()} of {inside.size} words lie inside their bands."
+)
 
 # %% [markdown]
 # ## What a mean picture tells
 #
 # Pictures are explained against a background, or a mean. Two thousand shoes play people's photographs; one is taken out of the mean.
 
-# %% picture: two mean shoes that look the same, and their difference times the number of pictures, which is one person's ankle boot
+# %% picture: two mean shoes that look the same, and their difference times the number of pictures, which is one person's shoe, line for line
 table = pq.read_table("../../examples/data/shoes.parquet")
-images = np.frombuffer(b"".join(table["image"].to_pylist()), dtype=np.uint8).reshape(-1, 28, 28)
+images = np.frombuffer(
+    b"".join(table["image"].to_pylist()), dtype=np.uint8
+).reshape(-1, 28, 28)
 kinds = np.array(table["kind"].to_pylist())
 WHITE = 15
-shown, photographs = images[:400], images[400:]  # public ones, and those that play people's
+shown, photographs = (
+    images[:400],
+    images[400:],
+)  # public ones, and those that play people's
 
 mean, a_month_later = photographs.mean(axis=0), photographs[1:].mean(axis=0)
 taken_out = len(photographs) * mean - (len(photographs) - 1) * a_month_later
 
 figure, axes = plt.subplots(1, 3, figsize=(6.5, 2.4))
 for ax, picture, title in zip(
-    axes, (mean, a_month_later, taken_out), ("the mean", "a month later", "subtracted"), strict=True
+    axes,
+    (mean, a_month_later, taken_out),
+    ("the mean", "a month later", "subtracted"),
+    strict=True,
 ):
     ax.imshow(picture, cmap="gray_r")
     ax.set(title=title, xticks=[], yticks=[])
@@ -137,13 +190,20 @@ figure.tight_layout()
 # (`vt.LocalLinear`); or what each region adds to the output, all of its pixels together (`vt.Shapley`, with regions as groups).
 
 # %%
-network = LogisticRegression(C=0.01, max_iter=100).fit(shown.reshape(-1, 28 * 28) / WHITE, kinds[:400])
+network = LogisticRegression(C=0.01, max_iter=100).fit(
+    shown.reshape(-1, 28 * 28) / WHITE, kinds[:400]
+)
 boot = shown[kinds[:400] == "ankle boot"][3]
-is_boot = vt.Model(network, output="ankle boot", inputs="features", name="ankle boot")
+is_boot = vt.Model(
+    network, output="ankle boot", inputs="features", name="ankle boot"
+)
 
 view = vt.Picture((28, 28), patches=(4, 4), high=WHITE)
 pixels, region = np.array(list(view.schema())), view.region_of_pixels.ravel()
-patches = [vt.Group(name, pixels[region == number].tolist()) for number, name in enumerate(view.view_schema())]
+patches = [
+    vt.Group(name, pixels[region == number].tolist())
+    for number, name in enumerate(view.view_schema())
+]
 grouped = vt.Schema(dict(view.schema()), rules=patches)
 
 
@@ -151,15 +211,23 @@ def album(epsilon, schema):
     """The vault with the private photographs."""
     budget = vt.Budget(epsilon, 1e-6)
     return vt.PrivateData(
-        view.rows(photographs), schema, name="photographs", n_rows_public=2000, budget=budget, ledger="memory"
+        view.rows(photographs),
+        schema,
+        name="photographs",
+        n_rows_public=2000,
+        budget=budget,
+        ledger="memory",
     )
 
 
-line = vt.LocalLinear(album(1.0, view.schema()), is_boot, view=view)(view.rows(boot), epsilon=1.0)
+line = vt.LocalLinear(album(1.0, view.schema()), is_boot, view=view)(
+    view.rows(boot), epsilon=1.0
+)
 e = vt.Shapley(album(1.0, grouped), is_boot)(view.rows(boot), epsilon=1.0)
 for name, result in {"a line around it": line, "Shapley values": e}.items():
     print(
-        f"{name}: {result.verdict}; {len(result.certain())} of {len(result.columns)} regions stand out of the noise of all together"
+        f"{name}: {result.verdict};",
+        f"{len(result.certain())} of {len(result.columns)} regions stand out",
     )
 
 # %% picture: a boot of 49 regions, red where a region speaks for a boot, blue where it speaks against
@@ -175,9 +243,14 @@ e.plot.image(view, image=boot)
 # %%
 bare = vt.Shapley(album(100.0, grouped), is_boot)(view.rows(boot), epsilon=100.0)
 inside = (e.lower <= bare.values) & (bare.values <= e.upper)
-print(f"correlation with the heat map without noise: {np.corrcoef(e.values.ravel(), bare.values.ravel())[0, 1]:.3f}")
 print(
-    f"mean error {np.abs(e.values - bare.values).mean():.4f}, where regions matter by {np.abs(bare.values).mean():.4f}; {inside.mean():.0%} inside their bands"
+    "correlation with the heat map without noise:",
+    np.corrcoef(e.values.ravel(), bare.values.ravel())[0, 1].round(3),
+)
+print(
+    f"mean error {np.abs(e.values - bare.values).mean():.4f},",
+    f"where regions matter by {np.abs(bare.values).mean():.4f};",
+    f"{inside.sum()} of {inside.size} inside their bands",
 )
 
 # %% [markdown]
