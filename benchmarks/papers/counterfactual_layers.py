@@ -117,9 +117,9 @@ def digits(bench: Bench) -> Part:
     """Figure 3: what is left of digits that were encoded and decoded."""
     train, _ = datasets.mnist(bench.folder, "train")
     test, labels = datasets.mnist(bench.folder, "test")
-    rows, held = train[: bench.scale.images // 4] / 255.0, test[:2_000] / 255.0
+    rows, held = train[: bench.scale.images // 8] / 255.0, test[:2_000] / 255.0
     places = [int(np.flatnonzero(labels == digit)[0]) for digit in range(DIGITS)]
-    epochs = 5 if bench.scale.quick else 100
+    epochs = 5 if bench.scale.quick else 60
     found: list[dict[str, object]] = [picture("the digits", None, held, places)]
     schema = vt.Schema({f"pixel {n}": vt.Numeric(0, 255, integer=True) for n in range(784)})
     frame = {name: train[: len(rows), place].astype(np.int64) for place, name in enumerate(schema.names)}
