@@ -47,19 +47,20 @@ from .._types import Floats, Indices
 from ..errors import InvalidInput
 from ..model import Model
 from ..results.effects import Effects
-from ..schema import Categorical, Level
+from ..schema import Categorical, Level, Numeric
 from ..solve.curves.assemble import Receipt, effects_of, measured_claim
 from ..solve.curves.dependence import DependencePlan, plan_dependence, split_levels
 from ..solve.curves.local_effects import MEMORY, SIZE_BINS, EffectsPlan, Intervals, plan_effects
 from ..solve.curves.reference import Reference, pair_axis
 from ..vault import Block, BoundedSum, PrivateData, root_up
 from . import laplace_effects
+from .elsewhere import Elsewhere
 from .joint_sum import BlockSpec, Estimate, Groundwork, JointExplainer, Measured, ask_joint, released_rows
 from .recipe import Ask, Conversation, Recipe, Terms, sigma_of
 from .sampled import all_rows
 from .split import EPSILON, MU
 
-Noise = Literal["gaussian", "laplace"]
+Noise = Literal["auto", "gaussian", "laplace"]
 PAIR_POINTS = 10
 """Of a numeric column on the grid of a pair, unless ``resolution`` says otherwise."""
 SMOOTH_NOTE = (
@@ -76,13 +77,23 @@ PLAIN_NOTE = (
 class EffectsExplainer(JointExplainer[Effects]):
     """What both kinds of curves do about their noise."""
 
-    noise: Noise = "gaussian"
+    estimate: Estimate = "smooth"
+    noise: Noise = "auto"
 
-    def _check_noise(self, names: Sequence[str], *, levels_only: bool) -> None:
-        self.noise = _checks.choice("noise", self.noise, get_args(Noise))
+    def _check_noise(self, names: Sequence[str], *, steps: bool, plainly: bool = True) -> None:
+        """Settle which noise: ``steps`` of effects, not outputs, are summed; ``plainly``: no pairs, no resolution."""
+        self.noise, schema = _checks.choice("noise", self.noise, get_args(Noise)), self.data.feature_schema
+        if self.noise == "auto" and not isinstance(self.data, Elsewhere):  # who holds the data settles it otherwise
+            usual = plainly and self.estimate == "smooth" and self.sampling_rate == 1.0
+            better = usual and laplace_effects.is_better([schema[name] for name in names], steps=steps)
+            self.noise = "laplace" if better and laplace_effects.has_purse(self.data) else "gaussian"
         if self.noise == "laplace":
-            laplace_effects.checked_columns(self.data.feature_schema, names, levels_only=levels_only)
+            laplace_effects.checked_columns(schema, names, steps=steps)
             all_rows(self.sampling_rate, self.KIND, "with Laplace noise there is no band for what a sample adds")
+            if not plainly:
+                raise InvalidInput(
+                    "noise='laplace' is for single columns, at each of their values: leave pairs and resolution= out"
+                )
 
     def conversation(self) -> Conversation[Effects]:
         """With Laplace noise, paid in epsilon."""
@@ -105,10 +116,11 @@ class PartialDependence(EffectsExplainer):
         is drawn on a finer grid, along the model's own curves.
     estimate : {"smooth", "plain"}
         "smooth" combines the noisy means with what the public model says about its curves; "plain" shows the noisy means.
-    noise : {"gaussian", "laplace"}
-        "laplace" is the better one for a column or two of at most eight levels that are asked about alone: several times
-        less noise, and no delta. It is paid in epsilon, from the purse that the budget sets aside for training, where
-        epsilons add up (``vt.Budget(2, 1e-6, training=(1, 0))``); curves are then the noisy means themselves.
+    noise : {"auto", "gaussian", "laplace"}
+        "laplace" is the better one where little is asked: columns of at most eight levels together. It is several times less
+        noise, and no delta; curves are then the noisy means themselves. It is paid in epsilon, from the purse that the
+        budget sets aside for it, where epsilons add up (``vt.Budget(2, 1e-6, training=(1, 0))``). "auto" takes it for such
+        columns where there is a purse without a delta, which nothing else can be paid from; and "gaussian" otherwise.
     data, model, marginals, sampling_rate, key
         As for every explainer with a joint sum (:class:`~vitrail.explain.joint_sum.JointExplainer`).
 
@@ -131,7 +143,7 @@ class PartialDependence(EffectsExplainer):
     columns: Sequence[str | tuple[str, str]] | None = None
     resolution: int | None = None
     estimate: Estimate = "smooth"
-    noise: Noise = "gaussian"
+    noise: Noise = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,11 +153,7 @@ class PartialDependence(EffectsExplainer):
             self.resolution = _checks.whole("resolution", self.resolution, least=2, most=128)
         self.estimate = _checks.choice("estimate", self.estimate, get_args(Estimate))
         self.label += f" of {len(self._names)} columns" + (f" and {len(self._pairs)} pairs" if self._pairs else "")
-        self._check_noise(self._names, levels_only=False)
-        if self.noise == "laplace" and (self._pairs or self.resolution is not None):
-            raise InvalidInput(
-                "noise='laplace' is for single columns, at each of their values: leave pairs and resolution= out"
-            )
+        self._check_noise(self._names, steps=False, plainly=not self._pairs and self.resolution is None)
 
     def recipe(self, terms: Terms) -> Recipe[Effects]:
         """Histograms, then one joint sum."""
@@ -238,8 +246,9 @@ class AccumulatedEffects(EffectsExplainer):
         In which order to step through the levels of categorical columns; as declared if not given.
     estimate : {"smooth", "plain"}
         "smooth" combines the noisy sums with what the public model says about its effects; "plain" divides by counts.
-    noise : {"gaussian", "laplace"}
-        As for :class:`PartialDependence`.
+    noise : {"auto", "gaussian", "laplace"}
+        As for :class:`PartialDependence`; here "laplace" is the better one for a single column of numbers, too: a row tells
+        about one step alone, however many there are.
     data, model, marginals, sampling_rate, key
         As for :class:`PartialDependence`.
 
@@ -260,7 +269,7 @@ class AccumulatedEffects(EffectsExplainer):
     columns: Sequence[str] | None = None
     orders: Orders | None = None
     estimate: Estimate = "smooth"
-    noise: Noise = "gaussian"
+    noise: Noise = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -268,11 +277,16 @@ class AccumulatedEffects(EffectsExplainer):
         self.orders = self._orders = checked_orders(self.data, self.orders)
         self.estimate = _checks.choice("estimate", self.estimate, get_args(Estimate))
         self.label += f" of {len(self._names)} columns"
-        self._check_noise(self._names, levels_only=True)
+        self._check_noise(self._names, steps=True)
 
     def recipe(self, terms: Terms) -> Recipe[Effects]:
         """Histograms, sizes of effects for the clips, then one joint sum."""
         if self.noise == "laplace":
+            if isinstance(terms.feature_schema[self._names[0]], Numeric):
+                from .laplace_numbers import numbers_recipe
+
+                number = self.model, self._names[0], self.marginals, self.KIND, self.label
+                return (yield from numbers_recipe(terms, *number))
             asked = self.model, self._names, self.marginals, self._orders, self.KIND, self.label
             return (yield from laplace_effects.effects_recipe(terms, *asked))
         ground = yield from released_rows(terms, self.model, self.marginals, focus=self._names)

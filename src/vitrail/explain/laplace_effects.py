@@ -31,7 +31,7 @@ from ..results.band_claim import BandClaim
 from ..results.effects import Effects
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
-from ..schema import Categorical, Column, Level, Schema
+from ..schema import Categorical, Column, Level, Numeric, Schema
 from ..schema.bins import Bins, index_of_all
 from ..solve.curves.assemble import Drawn, Receipt, effects_of
 from ..solve.curves.few_levels import (
@@ -40,21 +40,22 @@ from ..solve.curves.few_levels import (
     centred,
     chosen_clip,
     drawn_steps,
+    noise_against_bias,
     size_bins,
     size_edges,
 )
 from ..solve.curves.reference import Axis, Reference, values_of
-from ..vault import Block, LaplaceSum, Release
+from ..vault import Block, LaplaceSum, PrivateData, Release
 from .marginals import VERSION, marginals_bins
 from .recipe import Ask, Promised, Recipe, Terms, cost_of, key_of, sigma_of
 
 MOST_VALUES = 64
 """Of a column: noise grows with their number."""
 FEW_LEVELS = 8
-"""Up to so many levels, Laplace noise is the better one for a column asked about alone, at any epsilon (``is_better``)."""
+"""Up to so many levels together Laplace noise is the better one, at any epsilon (``is_better``)."""
 HISTOGRAM_SHARE, EFFECTS_HISTOGRAM_SHARE = 0.05, 0.15
 """Of the price, for what lies under the curves; effects are divided by it and centred with it."""
-LEAST_SIZES, MOST_SIZES, SIZES_ENOUGH = 0.04, 0.15, 400.0
+LEAST_SIZES, MOST_SIZES, SIZES_ENOUGH = 0.05, 0.15, 800.0
 """Of the price, for the clips of effects; the last is how much rows times epsilon times that share is enough. Chosen with
 forests on German credit, COMPAS and samples of ACS incomes."""
 HISTOGRAM_BINS = 20
@@ -65,27 +66,44 @@ NOTES = (
 CLIP_NOTE = "Bands hold what clipping may have taken, by a noisy histogram of sizes."
 
 
-def is_better(column: Column) -> bool:
-    """Whether a curve of this column alone is better with Laplace noise: it has levels, and few.
+def is_better(columns: Sequence[Column], *, steps: bool) -> bool:
+    """Whether curves of these columns are better with Laplace noise: few levels together, or the ``steps`` of one number.
 
     Examples
     --------
     >>> import vitrail as vt
-    >>> is_better(vt.Categorical(["no", "yes"])), is_better(vt.Numeric(0, 100))
-    (True, False)
+    >>> sex, age = vt.Categorical(["no", "yes"]), vt.Numeric(0, 100)
+    >>> is_better([sex], steps=False), is_better([age], steps=False), is_better([age], steps=True)
+    (True, False, True)
     """
-    return isinstance(column, Categorical) and len(column.levels) <= FEW_LEVELS
+    if steps and len(columns) == 1 and isinstance(columns[0], Numeric):
+        return True
+    levels = [len(column.levels) for column in columns if isinstance(column, Categorical)]
+    return len(levels) == len(columns) and sum(levels) <= FEW_LEVELS
 
 
-def checked_columns(schema: Schema, names: Sequence[str], *, levels_only: bool) -> None:
+def has_purse(data: PrivateData) -> bool:
+    """Whether there is a purse that only Laplace noise can be paid from: no training run has a delta of zero.
+
+    An analyst whose cap has no such purse has none.
+    """
+    statement = data.budget
+    cap = next((line.cap for line in statement.analysts if line.analyst == data.analyst), None)
+    purses = [budget.training for budget in (statement.budget, cap) if budget is not None]
+    return all(epsilon > 0 and delta == 0 for epsilon, delta in purses)
+
+
+def checked_columns(schema: Schema, names: Sequence[str], *, steps: bool) -> None:
     """Refuse columns with more values than Laplace noise is for."""
+    if steps and len(names) == 1 and isinstance(schema[names[0]], Numeric):
+        return
     for name in names:
         column = schema[name]
         known = values_of(column, MOST_VALUES)
-        if known is None or len(known) > MOST_VALUES or (levels_only and not isinstance(column, Categorical)):
-            what = "columns with levels" if levels_only else "columns with levels or few whole numbers"
+        if known is None or len(known) > MOST_VALUES or (steps and not isinstance(column, Categorical)):
+            what = "columns with levels, or one of numbers," if steps else "columns with levels or few whole numbers"
             raise InvalidInput(
-                f"noise='laplace' is for {what}, at most {MOST_VALUES}, and {name!r} is none; name columns= that are, or "
+                f"noise='laplace' is for {what} at most {MOST_VALUES}, and {name!r} is none; name columns= that are, or "
                 "leave noise= out"
             )
 
@@ -111,7 +129,7 @@ def _ground(
         given = given.marginals
     if given is None:
         bins = marginals_bins(terms.schema, names, HISTOGRAM_BINS)
-        release = yield Ask(_histogram(bins), share, "histograms of the columns asked about")
+        release = yield Ask(laplace_histogram(bins), share, "histograms of the columns asked about")
         given, left = (
             Marginals.of_release(replace(release, sigma=_as_normal(sigma_of(release))), bins, terms.n_rows_public),
             1 - share,
@@ -122,7 +140,8 @@ def _ground(
     return _Ground(Reference(schema, model, given, None, terms.public_rows), tuple(used), left, n_rows)
 
 
-def _histogram(bins: tuple[Bins, ...]) -> LaplaceSum:
+def laplace_histogram(bins: tuple[Bins, ...]) -> LaplaceSum:
+    """The counts of every bin of every column: a row has one bin of each, so an L1 norm of as many."""
     names, index = [cut.name for cut in bins], index_of_all(bins)
     sizes = np.array([len(cut) for cut in bins])
     starts = np.cumsum(sizes) - sizes
@@ -264,8 +283,10 @@ def effects_recipe(
     unit = np.sqrt(2) * sensitivity_factor(terms.neighbours) / (terms.epsilon * left) / ground.n_rows * count
     counts = sizes.value.reshape(count, SIZE_BINS)
     clips = [
-        chosen_clip(of_column, sigma_of(sizes), edges, ground.n_rows, float(unit * np.sqrt(max(steps, 1))))
-        for of_column, steps in zip(counts, changes.steps, strict=True)
+        chosen_clip(
+            of_column, sigma_of(sizes), edges, ground.n_rows, float(unit * noise_against_bias(_shares(ground, axis)[0]))
+        )
+        for of_column, axis in zip(counts, axes, strict=True)
     ]
     changes = replace(changes, clips=tuple(clip.bound for clip in clips))
     release = yield Ask(LaplaceSum(changes, int(changes.steps.sum()), 1.0 + 1e-12), left, label)
