@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+import global_levels as levels
 import global_ours as ours
 from global_setup import FEW_PLACES, Bench, Case, mise, typical
 from papers import tailoring_published as published
@@ -146,6 +147,14 @@ def our_errors(case: Case, kind: str, features: tuple[str, ...], epsilon: float,
     }
 
 
+def errors_alone(case: Case, kind: str, feature: str, epsilon: float) -> Row:
+    """MISE of ours for a column that is asked about alone, with the noise that the library takes by itself."""
+    if levels.with_laplace(case, kind, feature):
+        return levels.errors(case, kind, feature, epsilon)
+    how = {"marginal_draws": case.scale.marginal_draws, "noise_draws": case.scale.noise_draws}
+    return {**our_errors(case, kind, (feature,), epsilon, **how)[feature], "noise": "gaussian"}
+
+
 def per_feature(bench: Bench, name: str, kind: str) -> list[Row]:
     """One column at a time, epsilon for that column alone: the paper's experiment 1."""
     case = bench.case(name)
@@ -155,8 +164,7 @@ def per_feature(bench: Bench, name: str, kind: str) -> list[Row]:
         whole = kind == "pdp" and name in WHOLE_NUMBERS and not case.categorical(feature)
         truncated = truncated_errors(case, feature, EPSILONS) if whole else {}
         for epsilon in EPSILONS:
-            how = {"marginal_draws": case.scale.marginal_draws, "noise_draws": case.scale.noise_draws}
-            found = our_errors(case, kind, (feature,), epsilon, **how)[feature]
+            found = errors_alone(case, kind, feature, epsilon)
             rows.append(
                 {
                     "data": name,

@@ -247,7 +247,7 @@ class Case:
         return self.vault()
 
     def vault(self, target: bool = False) -> vt.PrivateData:
-        """Replace-one, as the paper; with a budget that no benchmark exhausts."""
+        """Replace-one, as the paper; with a budget that no benchmark exhausts, and a purse for Laplace noise."""
         frame, schema = self.given.data.frame, self.schema
         if target:
             frame = frame.assign(target=self.given.target)
@@ -258,7 +258,8 @@ class Case:
             schema,
             name=self.name,
             n_rows_public=self.m,
-            budget=vt.Budget(5000, DELTA),
+            budget=vt.Budget(5000, DELTA, training=(2000, 0)),
+            ledger="memory",
             neighbours="replace-one",
             target="target" if target else None,
         )
