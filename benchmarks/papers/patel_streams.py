@@ -66,7 +66,7 @@ _STREAMS: dict[tuple[int, str], tuple[Workload, dict[str, Stream]]] = {}
 
 def acs_workload(bench: PatelBench) -> Workload:
     case = bench.case("acs")
-    queries, further = (40, 20) if bench.scale.quick else (1500, 1500)
+    queries, further = (40, 20) if bench.scale.quick else (1500, 500)
     parts = list(thirds(case, queries))
     part_of, _ = parts_of(case.m)
     later = []
