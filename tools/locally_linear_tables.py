@@ -86,14 +86,6 @@ def widths() -> Lines:
     return table(("D'", "epsilon 2", "no privacy", "seeds"), lines)
 
 
-def tabular() -> Lines:
-    lines = [
-        (row["dataset"], row["method"], row.get("n_maps", ""), epsilon_text(row), shown(row, "auc", 1, 4), row["seeds"])
-        for row in rows_of(NAME, "tabular")
-    ]
-    return table(("data", "method", "maps", "epsilon", "AUC", "seeds"), lines)
-
-
 METHODS = ("ours", "ours, one map", "ours, no curves", "DP-EBM", "DP-EBM, logarithms")
 NAMES = {"adult": "Adult", "diabetes": "Diabetes 130", "framingham": "Framingham", "bike": "Bike", "heloc": "HELOC"}
 NAMES |= {"compas": "COMPAS", "german": "German credit"} | {f"acs {n}": f"ACS, {n} people" for n in (3000, 12000, 50000)}
@@ -167,7 +159,6 @@ TABLES: Tables = {
     "locally_linear.published": published,
     "locally_linear.sizes": sizes,
     "locally_linear.widths": widths,
-    "locally_linear.tabular": tabular,
     "locally_linear.judged": judged,
     "locally_linear.chosen_on": chosen_on,
     "locally_linear.attributions": attributions,

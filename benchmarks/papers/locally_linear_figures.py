@@ -33,10 +33,18 @@ def draw(runs: Path, rows: Sequence[dict[str, object]], out: Path) -> None:
     networks = {dataset: arrays(runs / f"network_{dataset}.npz") for dataset in ("mnist", "fashion")}
     top_maps(maps, networks["fashion"], out / "maps_top.png")
     beside_a_network(maps, networks, out / "maps_network.png")
-    if (runs / "attributions.large.npz").exists() and (runs / "attributions.small.npz").exists():
-        private = {size: arrays(runs / f"attributions.{size}.npz") for size in ("large", "small")}
-        trade_offs(maps, private["large"], out / "maps_trade_offs.png")
+    private = {size: attributions(runs, size) for size in ("large", "small")}
+    beside = next((size for size in ("large", "small") if {"2", "5.4"} <= private[size].keys()), None)
+    if beside is not None:
+        trade_offs(maps, private[beside], beside, out / "maps_trade_offs.png")
+    if all({"inf", "1.19"} <= own.keys() for own in private.values()):
         two_networks(private, out / "maps_two_networks.png")
+
+
+def attributions(runs: Path, size: str) -> dict[str, dict[str, np.ndarray]]:
+    """Of the networks of one size, by epsilon."""
+    paths = runs.glob(f"attributions.{size}.*.npz")
+    return {path.name.removeprefix(f"attributions.{size}.").removesuffix(".npz"): arrays(path) for path in paths}
 
 
 def heaviest(maps: dict[str, np.ndarray], name: str, dataset: str, image: np.ndarray, label: int, top: int):
@@ -68,9 +76,10 @@ def input_picture(axes, image: np.ndarray, title: str = "") -> None:
     axes.set_title(title, fontsize=7, color=INK)
 
 
-def trade_offs(maps, network, path: Path) -> None:
+def trade_offs(maps, networks, size: str, path: Path) -> None:
     """Figure 2: the heaviest maps of two inputs as published, without projection, with less privacy; ours; and attributions
     of a network at the same prices."""
+    network = networks["2"]
     setups = [
         ("published", "as published, D' = 300"),
         ("unprojected", "no projection, epsilon 2"),
@@ -91,9 +100,9 @@ def trade_offs(maps, network, path: Path) -> None:
                 axes[row, 1 + 2 * place].set_title(title, fontsize=7, color=INK, loc="left")
         for place, (name, epsilon) in enumerate(pictures):
             here = axes[row, 1 + 2 * len(setups) + place]
-            draw_map(here, network[f"{name}_{epsilon}"][number], SHAPE)
+            draw_map(here, networks[epsilon][name][number], SHAPE)
             if row == 0 and name == "integrated":
-                here.set_title(f"network, epsilon {epsilon}", fontsize=7, color=INK, loc="left")
+                here.set_title(f"{size} network, epsilon {epsilon}", fontsize=7, color=INK, loc="left")
     figure.savefig(path, dpi=90)
 
 
@@ -102,12 +111,12 @@ def two_networks(private, path: Path) -> None:
     figure = new_figure(8.2, 2.4)
     axes = figure.subplots(2, 9)
     for row, number in enumerate((0, 1)):
-        input_picture(axes[row, 0], private["large"]["images"][number])
+        input_picture(axes[row, 0], private["large"]["inf"]["images"][number])
         place = 1
         for size, word in (("large", "large"), ("small", "small")):
             for epsilon, price in (("inf", "no privacy"), ("1.19", "eps 1.19")):
                 for name in ("integrated", "smoothed"):
-                    draw_map(axes[row, place], private[size][f"{name}_{epsilon}"][number], SHAPE)
+                    draw_map(axes[row, place], private[size][epsilon][name][number], SHAPE)
                     if row == 0:
                         axes[row, place].set_title(f"{word}, {price}\n{name}", fontsize=5.5, color=INK)
                     place += 1

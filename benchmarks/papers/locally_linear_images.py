@@ -121,7 +121,7 @@ class Work:
     def __init__(self, images: str, out: Path, name: str, until: float) -> None:
         import torch
 
-        torch.set_num_threads(2)
+        torch.set_num_threads(1)
         self.torch, self.out, self.name, self.until = torch, out, name, until
         with np.load(images) as file:
             self.data = {key: file[key] for key in file.files}

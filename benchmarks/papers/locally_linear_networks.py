@@ -32,6 +32,7 @@ import math
 import multiprocessing
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -180,40 +181,44 @@ def best_rate(work: Work, size: str) -> float:
     return max(told, key=lambda rate: told[rate])
 
 
-def networks(images: str, out: Path, size: str) -> None:
+def networks(
+    images: str, out: Path, size: str, epsilons: Sequence[float], seeds: int, rate: float | None, epochs: int
+) -> None:
     """Private and other networks on Fashion-MNIST: accuracy, and what their attributions are worth."""
-    work = Work(images, out, f"networks_{size}", math.inf)
+    work = Work(images, out, f"networks_{size}_{min(epsilons):g}", math.inf)
     torch = work.torch
     x, y, xt, yt = (work.gpu[f"fashion_{end}"] for end in ("x", "y", "xt", "yt"))
-    kept: dict[str, np.ndarray] = {}
-    free: dict[str, list[np.ndarray]] = {}
-    rate = best_rate(work, size)
-    for epsilon in sorted(EPSILONS, reverse=True):
-        told, runs = [], dict[str, list[np.ndarray]](integrated=[], smoothed=[])
-        for _ in range(SEEDS):
-            net = trained(work, x, y, size, epsilon, rate)
+    rate = best_rate(work, size) if rate is None else rate
+
+    def runs_of(epsilon: float, count: int) -> tuple[list[float], dict[str, list[np.ndarray]]]:
+        told, found = [], dict[str, list[np.ndarray]](integrated=[], smoothed=[])
+        for _ in range(count):
+            net = trained(work, x, y, size, epsilon, rate, epochs)
             told.append(accuracy(torch, net, xt, yt))
-            for name, found in attributions(torch, net, xt[:N_IMAGES], yt[:N_IMAGES]).items():
-                runs[name].append(found)
-        free = free or runs
-        for name, found in runs.items():
+            for name, some in attributions(torch, net, xt[:N_IMAGES], yt[:N_IMAGES]).items():
+                found[name].append(some)
+        return told, found
+
+    without = runs_of(math.inf, seeds if math.inf in epsilons else 1)
+    for epsilon in sorted(epsilons, reverse=True):
+        told, found = without if math.isinf(epsilon) else runs_of(epsilon, seeds)
+        for name, runs in found.items():
             work.write(
                 part="attributions",
                 what=name,
                 network=size,
                 epsilon=epsilon,
-                seeds=SEEDS,
+                seeds=seeds,
                 accuracy=float(np.mean(told)),
                 accuracy_std=float(np.std(told, ddof=1)),
-                agreement=agreement(found),
-                agreement_free=float(np.mean([cosine(a, b) for a in found for b in free[name] if a is not b])),
+                agreement=agreement(runs),
+                agreement_free=float(np.mean([cosine(a, b) for a in runs for b in without[1][name] if a is not b])),
             )
-            kept[f"{name}_{epsilon:g}"] = found[0][:10].astype(np.float16)
         np.savez_compressed(
-            out / f"attributions.{size}.npz",
+            out / f"attributions.{size}.{epsilon:g}.npz",
             images=work.data["fashion_xt"][:10],
             labels=work.data["fashion_yt"][:10],
-            **kept,
+            **{name: runs[0][:10].astype(np.float16) for name, runs in found.items()},
         )
 
 
@@ -340,7 +345,7 @@ def distance(here: np.ndarray, there: np.ndarray, draws: int, confidence: float 
     return bound(here[half:], there[half:], best)
 
 
-PARTS = {
+PARTS: dict[str, tuple[Any, ...]] = {
     "large": (networks, "large"),
     "small": (networks, "small"),
     "pixels": (maps_beside, "maps on pixels", None),
@@ -354,6 +359,10 @@ def main() -> None:
     parser.add_argument("images")
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--epsilons", type=float, nargs="*", default=EPSILONS, help="of the networks")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="of the networks, two or more")
+    parser.add_argument("--rate", type=float, help="of the networks, where it was found before")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, help="of the networks")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     multiprocessing.set_start_method("spawn")
@@ -361,6 +370,8 @@ def main() -> None:
     running = []
     for name in given.only:
         work, *more = PARTS[name]
+        if work is networks:
+            more += [given.epsilons, given.seeds, given.rate, given.epochs]
         running.append(multiprocessing.Process(target=work, args=(given.images, given.out, *more)))
         running[-1].start()
     for one in running:
