@@ -47,7 +47,7 @@ def over_epsilon_and_maps(rows: Sequence[Row], path: Path) -> None:
         for epsilon, colour, label in ((1.5, GLASS, "epsilon 1.5"), (None, INK, "no privacy")):
             own = [row for row in rows if row["part"] == "hospital_maps" and row["epsilon"] == epsilon]
             bars(beside, sorted(own, key=lambda row: row["n_maps"]), "n_maps", measure, colour, label)
-        for axis, ticks in ((here, [0.1, 0.2, 0.5, 1, 2, 4]), (beside, [1, 2, 3, 5, 10, 20])):
+        for axis, ticks in ((here, [0.1, 0.2, 0.5, 1, 2, 4]), (beside, [1, 2, 5, 10, 20])):
             axis.set_xscale("log")
             axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axis.minorticks_off()
