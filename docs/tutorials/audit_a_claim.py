@@ -41,12 +41,10 @@ def trained(rows, **options):
 
 
 forest = trained(training, n_estimators=20, max_depth=6)
-generator = (
-    np.random.default_rng()
-)  # of this page's made-up mechanisms; it protects nobody
-EPSILON_1 = vt.Guarantee(
-    epsilon=1.0, delta=0.0, mu=0.0
-)  # the claim: pure epsilon
+generator = np.random.default_rng()  # of made-up mechanisms: it protects nobody
+
+# The claim: pure epsilon.
+EPSILON_1 = vt.Guarantee(epsilon=1.0, delta=0.0, mu=0.0)
 
 # %% [markdown]
 # ## 1. A function that can be run often
@@ -56,9 +54,8 @@ EPSILON_1 = vt.Guarantee(
 
 # %%
 AGES = np.arange(20, 80, 3)
-outputs = np.stack(
-    [forest.predict_proba(people.assign(age=age))[:, 1] for age in AGES], axis=1
-)  # (people, ages)
+by_age = [forest.predict_proba(people.assign(age=age))[:, 1] for age in AGES]
+outputs = np.stack(by_age, axis=1)  # (people, ages)
 
 
 def vendors_curve(rows, draws, scale=1.0):
@@ -123,9 +120,8 @@ print(search.summary())
 
 # %%
 canaries = everybody[20_000:21_000].copy()
-canaries["income"] = (
-    canaries["income"].map({">50K": "<=50K", "<=50K": ">50K"}).astype(str)
-)  # unusual, to be noticed
+other = {">50K": "<=50K", "<=50K": ">50K"}  # unusual, to be noticed
+canaries["income"] = canaries["income"].map(other).astype(str)
 coins = generator.integers(0, 2, len(canaries)).astype(bool)
 rows = pd.concat([training[:3000], canaries[coins]])
 

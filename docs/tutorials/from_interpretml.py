@@ -61,9 +61,8 @@ figure.tight_layout()
 # trained without them. Whoever has both files subtracts.
 
 # %%
-next_month = ExplainableBoostingClassifier(**settings).fit(
-    X.iloc[1:], y.iloc[1:]
-)  # one customer has left
+stayed, their_income = X.iloc[1:], y.iloc[1:]  # one customer has left
+next_month = ExplainableBoostingClassifier(**settings).fit(stayed, their_income)
 
 read = {}
 for column, (name, before, after) in enumerate(
@@ -204,10 +203,12 @@ print(f"The exact one is inside the band at {inside.sum()} of {len(exact)} ages.
 # %%
 explanation = report.to_interpret()
 print(explanation.selector)
+
+# What show(explanation) draws, and where its band begins.
 (
+    explanation.visualize(0).__class__,
     explanation.data(0)["upper_bounds"][:3].round(3),
-    type(explanation.visualize(0)),
-)  # what show(explanation) draws
+)
 
 # %% [markdown]
 # ## The bill

@@ -78,9 +78,9 @@ def outputs(rows):
 
 each = outputs(people)
 before, after = each.mean(axis=0), each[1:].mean(axis=0)
-alone = (
-    len(people) * before - (len(people) - 1) * after
-)  # subtract: the curve of the one who left
+
+# Subtract: the curve of the one who left.
+alone = len(people) * before - (len(people) - 1) * after
 
 same = np.abs(outputs(people.iloc[:1])[0] - alone).max()
 like = (np.abs(each - alone).max(axis=1) < 1e-6).sum()
@@ -115,9 +115,8 @@ def gaussian(scale):
 scale = dp.binary_search_param(
     gaussian, d_in=np.sqrt(len(AGES)), d_out=(EPSILON, DELTA)
 )
-by_hand = (
-    np.array(gaussian(scale)(each.sum(axis=0).tolist())) / 15_000
-)  # the count, as declared in public
+noisy = gaussian(scale)(each.sum(axis=0).tolist())
+by_hand = np.array(noisy) / 15_000  # the count, as declared in public
 
 # %% [markdown]
 # ## The same, bought here
@@ -162,12 +161,18 @@ print(
     f"here {np.abs(ours - before).mean():.4f}",
 )
 print(f"the exact curve is inside the band at {inside.sum()} of {len(AGES)} ages")
+print(
+    f"half-widths of 95 % bands: by hand ±{1.96 * scale / 15_000:.4f} for each age,",
+    f"here ±{np.median(curve.upper - curve.lower) / 2:.4f} for the curve",
+)
 
 # %% [markdown]
 # Both are honest at the same price. The difference is bought with public knowledge: part of the price goes to *private rows*, the public
 # model is looked at along those, and the real rows are asked only for what that leaves open, with noise shaped like the answer. (You
-# could smooth by hand, too; the band is then yours to work out.) The noise
-# is drawn afresh whenever this page is made, so the numbers move a little from run to run.
+# could smooth by hand, too; the band is then yours to work out.)
+#
+# The noise is drawn afresh whenever this page is made, so the numbers move from run to run. By hand every age errs on its own; here ages
+# err together. So in one run of twenty or so many of them lie outside the band at once: that is what 95 % means, and this may be the one.
 #
 # ## The bill
 #

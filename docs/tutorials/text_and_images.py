@@ -163,10 +163,9 @@ images = np.frombuffer(
 ).reshape(-1, 28, 28)
 kinds = np.array(table["kind"].to_pylist())
 WHITE = 15
-shown, photographs = (
-    images[:400],
-    images[400:],
-)  # public ones, and those that play people's
+
+# Public ones, and those that play people's.
+shown, photographs = images[:400], images[400:]
 
 mean, a_month_later = photographs.mean(axis=0), photographs[1:].mean(axis=0)
 taken_out = len(photographs) * mean - (len(photographs) - 1) * a_month_later
