@@ -19,7 +19,7 @@ KEPT_STEPS = 100
 
 def convergence(bench: PatelBench) -> Part:
     case = bench.case("acs")
-    queries = 40 if bench.scale.quick else 1500
+    queries = 40 if bench.scale.quick else 500
     load = Workload("acs", problem_of(case), [next(thirds(case, queries))], [], 0.01)
     rows: list[dict[str, object]] = []
     headline = {}
@@ -50,7 +50,7 @@ def convergence(bench: PatelBench) -> Part:
         headline[f"end_over_start_{setting.replace(' ', '_')}"] = row["mean_last"] / row["mean_first"]
         print("  ", {key: value for key, value in row.items() if not isinstance(value, list)}, flush=True)
     how = (
-        "ACS, 1 500 queries to a third of the rows by Algorithm 3 as published, epsilon 0.01 a query, and at the epsilon at "
+        "ACS, 500 queries to a third of the rows by Algorithm 3 as published, epsilon 0.01 a query, and at the epsilon at "
         "which the least T' is the printed one; delta 1e-7, T = 300. Of the queries that were computed from a start with "
         "beta < sqrt(n) sigma_min, 15 at random: excess loss at the start and after every step, their descents drawn again"
     )

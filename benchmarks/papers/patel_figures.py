@@ -82,7 +82,7 @@ def table3(rows: Rows) -> Figure:
     places[0].set_ylabel("mean excess loss")
     dots = [places[0].plot([], [], "o", color="#555555", alpha=shade)[0] for shade in (0.45, 1.0)]
     line = places[0].plot([], [], ":", color="black")[0]
-    places[0].legend([*dots, line], ["epsilon 0.01", "epsilon 0.1", "printed"], fontsize=7, frameon=False, loc="lower left")
+    places[0].legend([*dots, line], ["epsilon 0.01", "epsilon 0.1", "printed"], fontsize=7, frameon=False, loc=(0.35, 0.6))
     return figure
 
 
