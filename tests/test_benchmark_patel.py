@@ -109,3 +109,13 @@ def test_the_page_comes_from_the_result_file():
             continue
         picture = ROOT / "docs" / "papers" / "figures" / f"patel_{part}.png"
         assert 2_000 < picture.stat().st_size < 80_000
+
+
+def test_what_is_not_measured_again_stays_as_it_was(tmp_path):
+    bench = cases.PatelBench(tmp_path, setup.Cache(tmp_path), setup.Scale(True), sets=("text",))
+    assert bench.measures("text")
+    assert not bench.measures("acs")
+    kept = cases.kept_rows("table3", lambda row: row["data"] == "ACS")
+    assert kept
+    assert all(row["data"] == "ACS" and "part" not in row for row in kept)
+    assert cases.in_parallel([lambda: 1, lambda: 2], 1) == [1, 2]
