@@ -36,6 +36,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -61,6 +62,9 @@ ELSEWHERE = ("pip", "make")
 """What installs, or is a target of its own: benchmarks/site_walk.py runs those in a fresh clone."""
 MOST_SECONDS = 600
 """For a page. The slowest needs half a minute where nothing else runs, and ten times that on a machine that is full."""
+
+WIDTH = 100
+"""Of the terminal, in characters."""
 
 DIGITS = re.compile(r"\d+")
 SHELL = re.compile(r"[|<>;&*$`]|\b(?:echo|export|alias|cd|mkdir)\b")
@@ -236,7 +240,7 @@ def planted() -> Iterator[None]:
 
 def run_pages(wanted: Sequence[Path], keep: Path) -> list[Ran]:
     """Each page in a process forked from this one, which has imported what most of them need."""
-    os.environ |= {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "MPLBACKEND": "Agg"}
+    os.environ |= {"COLUMNS": str(WIDTH), "NO_COLOR": "1", "TERM": "dumb", "MPLBACKEND": "Agg"}
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     import matplotlib as mpl
 
@@ -284,9 +288,19 @@ def ends_within(child: int, seconds: float) -> bool:
 # --- what pages show -----------------------------------------------------------------------------------------------------
 
 
+def folded(line: str) -> list[str]:
+    """A sentence as a terminal folds it, at words; a line of a table stays whole."""
+    is_table = "  " in line.strip() or "\t" in line
+    return (
+        [line]
+        if is_table or len(line) <= WIDTH
+        else textwrap.wrap(line, WIDTH, break_long_words=False, break_on_hyphens=False)
+    )
+
+
 def shown(printed: str, words: str | None) -> str:
     """What stands under a block that printed this."""
-    lines = printed.splitlines()
+    lines = [part for line in printed.splitlines() for part in folded(line)]
     limit = re.fullmatch(r"(\d+) lines", words or "")
     if limit and len(lines) > int(limit[1]):
         lines = [*lines[: int(limit[1])], "..."]

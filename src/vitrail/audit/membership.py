@@ -254,6 +254,18 @@ def membership(
     >>> audit = membership(explain, members, others, attacker=Attacker(attacks=["threshold"]))
     >>> audit.best().source, audit.best().auc.lower > 0.7
     ('explanation', True)
+
+    With shadow models, likelihood ratios: is this number unusual *for this person*?
+
+    >>> from vitrail.audit.shadow import Networks
+    >>> people, labels = generator.normal(size=(120, 30)), generator.integers(0, 2, 120)
+    >>> recipe = Networks(hidden=(16,), epochs=60, learning_rate=1e-2, n_classes=2)
+    >>> model = recipe.fit(people, labels, [np.arange(60)]).model(0)  # it learned the first sixty by heart
+    >>> shadows = Attacker(shadow=recipe, shadow_models=8, attacks=["likelihood ratio"])
+    >>> sides = labels[:60], labels[60:]
+    >>> audit = membership(model, people[:60], people[60:], labels=sides, attacker=shadows)
+    >>> audit.best().attack, audit.best().auc.lower > 0.65
+    ('likelihood ratio, online', True)
     """
     model = target if isinstance(target, Target) else Target(target)
     known = attacker or Attacker()

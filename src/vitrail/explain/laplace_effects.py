@@ -79,7 +79,7 @@ def is_better(columns: Sequence[Column], *, steps: bool) -> bool:
     if steps and len(columns) == 1 and isinstance(columns[0], Numeric):
         return True
     levels = [len(column.levels) for column in columns if isinstance(column, Categorical)]
-    return len(levels) == len(columns) and sum(levels) <= FEW_LEVELS
+    return 0 < len(levels) == len(columns) and sum(levels) <= FEW_LEVELS
 
 
 def has_purse(data: PrivateData) -> bool:
