@@ -188,15 +188,19 @@ def parts_of(rows: np.ndarray, parts: int = PARTS) -> list[np.ndarray]:
 def generic_mean(case: Case, name: str, kind: str, rng: np.random.Generator, resolution: int = RESOLUTION) -> np.ndarray:
     """The mean of the parts' clipped curves at ``grid``, before noise: one deal of the rows."""
     places = grid(case, name, resolution)
-    curves = []
-    for rows in parts_of(rng.permutation(case.m)):
-        if kind == "pdp":
-            values, curve = _partial_of(case, name, rows)
-        else:
-            values, curve = published_effects(case, name, rows, resolution)
-        curves.append(np.interp(places, values, curve))
+    parts = parts_of(rng.permutation(case.m))
+    curves = [np.interp(places, *part_curve(case, name, kind, rows, resolution)) for rows in parts]
     low, high = generic_range(case, kind)
     return np.clip(np.stack(curves), low, high).mean(axis=0)
+
+
+def part_curve(
+    case: Case, name: str, kind: str, rows: np.ndarray, resolution: int = RESOLUTION
+) -> tuple[np.ndarray, np.ndarray]:
+    """The non-private curve of some rows: values and curve."""
+    if kind == "pdp":
+        return _partial_of(case, name, rows)
+    return published_effects(case, name, rows, resolution)
 
 
 def _partial_of(case: Case, name: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
