@@ -20,12 +20,14 @@ from vitrail.audit.signals import explanation_signals, prediction_signals
 
 if TYPE_CHECKING:
     from torch.nn import Module
+    from torch.optim import Optimizer
 
     from papers.risks_figures import Bench
 
 Pairs = dict[str, list[tuple[np.ndarray, np.ndarray]]]
 KNOWN_SHARE = 0.7
-STOPPED = (1, 3, 5, 7, 10, 20)
+STOPPED = (3, 5, 7, 10, 20)
+LEARNING_RATE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -98,20 +100,30 @@ def pictures_more(bench: Bench) -> Part:
 
 
 def pictures_epochs(bench: Bench) -> Part:
-    """The same networks, stopped early: whether it is training for long that makes gradients tell of members."""
-    rows: list[dict[str, object]] = []
-    for epochs in STOPPED[:2] if bench.quick else STOPPED:
-        scores: Pairs = {}
-        accuracies = []
-        for one in picture_targets(bench, epochs):
+    """The same networks, looked at on their way: whether it is training for long that makes gradients tell of members."""
+    import torch
+
+    found: dict[int, tuple[Pairs, list[tuple[float, float]]]] = {
+        epochs: ({}, []) for epochs in STOPPED[: 2 if bench.quick else None]
+    }
+    images, labels = batch(bench)
+    for place in range(2 if bench.quick or bench.device == "cpu" else 8):
+        rows = chosen(place, len(images), people_of(bench))
+        half, module = len(rows) // 2, network(place, bench.device)
+        optimizer = torch.optim.Adam(module.parameters(), lr=LEARNING_RATE)
+        passed = 0
+        for epochs, (scores, accuracies) in found.items():
+            fit_pictures(module, optimizer, images[rows[:half]], labels[rows[:half]], epochs - passed)
+            passed = epochs
+            one = PictureTarget(module, images[rows], labels[rows], targets.predictions(module)(images[rows]))
             accuracies.append(one.accuracy)
-            gradients = targets.gradient(one.module)(one.images)
+            gradients = targets.gradient(module)(one.images)
             scores.setdefault("gradient variance", []).append(one.sides(explanation_signals(gradients)[0].scores))
             loss = next(signal for signal in prediction_signals(one.predicted, one.labels) if signal.name == "loss")
             scores.setdefault("loss", []).append(one.sides(loss.scores))
-        rows += [{"epochs": epochs, **row} for row in rows_of(scores, accuracies)]
-        print(f"pictures: {epochs} epochs, {rows[-1]['train']:.3f} right in training", flush=True)
-    return Part({}, rows, {"people": people_of(bench)})
+            print(f"pictures: target {place + 1}, {epochs} epochs, {one.accuracy}", flush=True)
+    told = [{"epochs": epochs, **row} for epochs, several in found.items() for row in rows_of(*several)]
+    return Part({}, told, {"people": people_of(bench)})
 
 
 def people_of(bench: Bench) -> int:
@@ -126,34 +138,51 @@ def rows_of(scores: Pairs, accuracies: list[tuple[float, float]]) -> list[dict[s
     ]
 
 
-def picture_targets(bench: Bench, epochs: int | None = None) -> Iterator[PictureTarget]:
-    """Trained networks, one by one."""
+def batch(bench: Bench) -> tuple[np.ndarray, np.ndarray]:
+    """The pictures at hand, and their classes."""
     import pandas as pd
-    import torch
 
     table = pd.read_parquet(bench.folder / "cifar10" / "cifar10_batch1.parquet")
     images = np.frombuffer(b"".join(table["image"]), np.uint8).reshape(-1, 3, 32, 32).astype(np.float32) / 255
-    labels = table["label"].to_numpy().astype(np.int64)
-    people = people_of(bench)
+    return images, table["label"].to_numpy().astype(np.int64)
+
+
+def chosen(place: int, count: int, people: int) -> np.ndarray:
+    """The pictures that a target is about; the first half train it."""
+    return np.random.default_rng(place).permutation(count)[:people]
+
+
+def network(place: int, device: str) -> Module:
+    """Two convolutions and two dense layers, not yet trained."""
+    import torch
+
+    torch.manual_seed(place)
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 32, 3, padding=1), torch.nn.Tanh(), torch.nn.MaxPool2d(2),
+        torch.nn.Conv2d(32, 64, 3, padding=1), torch.nn.Tanh(), torch.nn.MaxPool2d(2),
+        torch.nn.Flatten(), torch.nn.Linear(64 * 64, 128), torch.nn.Tanh(), torch.nn.Linear(128, 10),
+    ).to(device)  # fmt: skip
+
+
+def picture_targets(bench: Bench) -> Iterator[PictureTarget]:
+    """Trained networks, one by one."""
+    import torch
+
+    images, labels = batch(bench)
     for place in range(2 if bench.quick else 8):
-        torch.manual_seed(place)
-        rows = np.random.default_rng(place).permutation(len(images))[:people]
-        half = people // 2
-        module = torch.nn.Sequential(
-            torch.nn.Conv2d(3, 32, 3, padding=1), torch.nn.Tanh(), torch.nn.MaxPool2d(2),
-            torch.nn.Conv2d(32, 64, 3, padding=1), torch.nn.Tanh(), torch.nn.MaxPool2d(2),
-            torch.nn.Flatten(), torch.nn.Linear(64 * 64, 128), torch.nn.Tanh(), torch.nn.Linear(128, 10),
-        ).to(bench.device)  # fmt: skip
-        passes = epochs or (5 if bench.quick else 50)
-        fit_pictures(module, images[rows[:half]], labels[rows[:half]], passes, bench.device)
+        rows = chosen(place, len(images), people_of(bench))
+        half, module = len(rows) // 2, network(place, bench.device)
+        optimizer = torch.optim.Adam(module.parameters(), lr=LEARNING_RATE)
+        fit_pictures(module, optimizer, images[rows[:half]], labels[rows[:half]], 5 if bench.quick else 50)
         yield PictureTarget(module, images[rows], labels[rows], targets.predictions(module)(images[rows]))
 
 
-def fit_pictures(module: Module, images: np.ndarray, labels: np.ndarray, epochs: int, device: str) -> None:
+def fit_pictures(module: Module, optimizer: Optimizer, images: np.ndarray, labels: np.ndarray, epochs: int) -> None:
+    """Go on training for so many passes over the pictures."""
     import torch
 
+    device = next(module.parameters()).device
     points, classes = torch.as_tensor(images, device=device), torch.as_tensor(labels, device=device)
-    optimizer = torch.optim.Adam(module.parameters(), lr=1e-3)
     for _ in range(epochs):
         order = torch.randperm(len(points), device=device)
         for start in range(0, len(points), 64):
