@@ -15,6 +15,7 @@ from pathlib import Path
 
 import audit_tables
 import bands_tables
+import comparison_tables
 import compiled_tables
 import counterfactual_tables
 import global_tables
@@ -38,6 +39,7 @@ from page_tables import Tables
 MAKERS = (
     audit_tables,
     bands_tables,
+    comparison_tables,
     compiled_tables,
     counterfactual_tables,
     global_tables,
