@@ -27,7 +27,8 @@ LISTED = re.compile(r"^::: (vitrail[\w.]*)$", re.MULTILINE)
 ROOM = re.compile(r"^## (.+)$", re.MULTILINE)
 SECTION = re.compile(r"^\s*-{4,}\s*$", re.MULTILINE)
 ROLE = re.compile(r":(?:func|meth|class|mod|attr|data):(<code>)")
-LINES = "https://github.com/vitrail/vitrail/blob/main/{file}#L{first}-L{last}"
+FILE = "https://github.com/vitrail/vitrail/blob/main/{file}"
+LINES = FILE + "#L{first}-L{last}"
 INDEX = "reference.md"
 
 
@@ -161,7 +162,9 @@ def table_of(module: str) -> str:
     """What stands in the index instead of the module's line."""
     listed = library()[module.removeprefix("vitrail.")]
     words = listed.docstring.value.split("\n\n")[0] if listed.docstring else ""
+    home = Path(listed.filepath).resolve().relative_to(ROOT)
     lines = [f"### `{module}`", "", " ".join(words.replace("``", "`").split()), ""]
+    lines += [f"Source: [`{home}`]({FILE.format(file=home)})", "{ .source-link }", ""]
     found = next(entries for _, modules in rooms() for name, entries in modules if name == module)
     if found:
         lines += ["| object | |", "|---|---|"]
