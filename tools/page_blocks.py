@@ -7,7 +7,8 @@
 Every ```python, ```bash and ```console block of README.md and docs/ runs, in the order of its page, in an empty folder with
 ``examples`` in it; Python blocks of a page share names. What a page speaks of and does not make itself (somebody's rows,
 a model) is prepared by ``tools/page_settings.py``. Noise is planted (``tests/error_rates.py``), so that what is
-printed is the same in every run. Commands ``vitrail`` run in the page's process; ``pip install`` and ``make`` do not run.
+printed is the same in every run. Commands ``vitrail`` run in the page's process; ``pip install``, ``make``
+and scripts of ``benchmarks`` do not run.
 
 Marks in a page, in comments that no reader sees:
 
@@ -58,15 +59,16 @@ OUTPUT = re.compile(
 PICTURE = re.compile(
     r"<!-- picture: (?P<file>\S+)(?: (?P<width>\d+))? -->\s*(?:<img src=\"|!\[[^\]]*\]\()(?P<image>[^\")]+)"
 )
-ELSEWHERE = ("pip", "make")
-"""What installs, or is a target of its own: benchmarks/site_walk.py runs those in a fresh clone."""
+ELSEWHERE = ("pip ", "make ", "python benchmarks/")
+"""What installs, or is a target of its own (benchmarks/site_walk.py runs those in a fresh clone), or takes hours."""
 MOST_SECONDS = 600
 """For a page. The slowest needs half a minute where nothing else runs, and ten times that on a machine that is full."""
 
-WIDTH = 100
-"""Of the terminal, in characters."""
+WIDTH = 84
+"""Of the terminal, in characters: what fits into the column of a page (docs/assets/site.css)."""
 
 DIGITS = re.compile(r"\d+")
+GAP = re.compile(r" {2,}")
 SHELL = re.compile(r"[|<>;&*$`]|\b(?:echo|export|alias|cd|mkdir)\b")
 
 
@@ -141,7 +143,7 @@ def commands_of(block: Block) -> list[str]:
 
 def run_command(line: str) -> None:
     words = shlex.split(line, comments=True)
-    if words[0] in ELSEWHERE:
+    if " ".join([*words, ""]).startswith(ELSEWHERE):
         return
     if words[0] == "vitrail" and not SHELL.search(" ".join(w for w in words if "{" not in w)) and "'" not in line:
         from vitrail.cli import main
@@ -290,7 +292,7 @@ def ends_within(child: int, seconds: float) -> bool:
 
 def folded(line: str) -> list[str]:
     """A sentence as a terminal folds it, at words; a line of a table stays whole."""
-    is_table = "  " in line.strip() or "\t" in line
+    is_table = len(GAP.findall(line.strip())) > 1 or "\t" in line
     return (
         [line]
         if is_table or len(line) <= WIDTH
