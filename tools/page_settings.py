@@ -176,14 +176,14 @@ def what_would_have_changed() -> Names:
 def any_explainer() -> Names:
     import shap
 
-    names = census(rows=1000, epsilon=9.0)
-    estimator = frame_model(names)
-    trees = make_pipeline(estimator[0], RandomForestClassifier(4, max_depth=3, random_state=0))
+    names = census(*NUMBERS, "capital-gain", rows=1000, epsilon=9.0)
+    people = names["frame"]
+    trees = RandomForestClassifier(4, max_depth=3, random_state=0)
     return {
         **names,
         "shap": shap,
-        "estimator": estimator,
-        "forest": trees.fit(names["frame"].drop(columns="income"), names["frame"]["income"]),
+        "estimator": frame_model(names),
+        "forest": trees.fit(people.drop(columns="income"), people["income"]),
         "my_explainer": lambda model, X: (X["age"], X["hours-per-week"] / 99),
         "RandomForestClassifier": RandomForestClassifier,
     }
