@@ -110,3 +110,17 @@ def test_hidden_packages_cannot_be_imported() -> None:
     assert "pandas" in ran.trouble
     blocks.run_blocks(mended := blocks.Ran("page.md"), "```python\nimport json\nprint(json)\n```\n", {}, ("pandas",))
     assert not mended.trouble
+
+
+def test_sentences_are_folded_and_tables_are_not() -> None:
+    sentence = "Next: vitrail doctor people.toml  (private, on your screen), then " + "more words " * 5
+    assert [len(line) <= blocks.WIDTH for line in blocks.folded(sentence)] == [True, True]
+    row = f"{'entry':30}  {'question':40}  {'epsilon':30}"
+    assert blocks.folded(row) == [row]
+
+
+def test_what_installs_or_takes_hours_does_not_run() -> None:
+    for line in ("pip install '.[demo]'", "make demo", "python benchmarks/no_such_file.py"):
+        blocks.run_command(line)
+    with pytest.raises(RuntimeError, match="no_such_file"):
+        blocks.run_command("python no_such_file.py")
