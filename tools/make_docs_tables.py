@@ -25,6 +25,7 @@ import live_tables
 import local_tables
 import locally_linear_tables
 import pane_tables
+import papers_tables
 import patel_tables
 import persons_tables
 import quotes_tables
@@ -49,6 +50,7 @@ MAKERS = (
     local_tables,
     locally_linear_tables,
     pane_tables,
+    papers_tables,
     patel_tables,
     persons_tables,
     quotes_tables,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import exp, log
+from statistics import fmean
 
 from page_marks import Row
 from page_tables import Lines, Tables, how, rows_of, table
@@ -40,6 +42,91 @@ def agreement(part: str) -> Lines:
     return [*made, "", *table(("columns of", "columns x epsilons", "ours below the printed specific design"), counts)]
 
 
+# --- Table I, the generic design, and where ours is worse ----------------------------------------------------------------
+
+EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+def by_column(part: str) -> dict[tuple[str, str], list[Row]]:
+    """The rows of every column, over epsilon."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in rows_of("tailoring", part):
+        if row.get("printed"):
+            found.setdefault((row["data"], row["feature"]), []).append(row)
+    return found
+
+
+def losing(rows: Sequence[Row], key: str, against: str) -> list[Row]:
+    """Where a design is not below another; without its own cut to whole numbers, the rerun stands for itself."""
+    return [row for row in rows if not row.get(key, row["published"]) < row[against]]
+
+
+def epsilons_of(rows: Sequence[Row]) -> str:
+    return ", ".join(f"{row['epsilon']:g}" for row in rows)
+
+
+def table_1() -> Lines:
+    """Where the printed generic design has the lower error of partial dependence, by design; columns without such as one."""
+    designs = ("printed", "published", "published_truncated", "ours")
+    columns = by_column("pdp")
+    lines: list[Sequence[object]] = []
+    beaten = dict.fromkeys(designs, 0)
+    for data, name in NAMES.items():
+        whole = 0
+        for (where, feature), rows in columns.items():
+            if where != data:
+                continue
+            cells = [epsilons_of(losing(rows, key, "printed_generic")) for key in designs]
+            for key, cell in zip(designs, cells, strict=True):
+                beaten[key] += not cell
+            if any(cells):
+                lines.append((name, feature, *(cell or "nowhere" for cell in cells)))
+            else:
+                whole += 1
+        lines.append((name, f"the other {whole}", *["nowhere"] * len(designs)))
+    lines.append(("all", "columns that it wins at every epsilon", *(f"{beaten[key]} of {len(columns)}" for key in designs)))
+    head = ("data", "column", "specific, printed", "specific, rerun", "specific, rerun, whole numbers", "ours")
+    return table(head, lines)
+
+
+def worse(part: str) -> Lines:
+    """Columns and epsilons where ours is above the printed specific design, by how much, and above the rerun."""
+    lines = []
+    for (data, feature), rows in by_column(part).items():
+        above = [row for row in rows if row["ours"] > row["printed"]]
+        if above:
+            worst = max(above, key=lambda row: row["ours"] / row["printed"])
+            again = sum(row["ours"] > row["published"] for row in rows)
+            levels = worst["grid_points"] if worst["categorical"] else "number"
+            ratios = (f"{worst['ours'] / worst['printed']:.2g}", f"{worst['ours'] / worst['published']:.2g}")
+            lines.append((NAMES[data], feature, levels, worst.get("noise"), epsilons_of(above), *ratios, f"{again} of 5"))
+    head = ("data", "column", "levels", "our noise", "ours above printed at", "at most, times printed", "there, times rerun")
+    return table((*head, "above the rerun"), lines)
+
+
+def generic() -> Lines:
+    """``vt.AnyCurve`` beside the published generic design."""
+    known = {
+        (row["kind"], row["data"], row["feature"], row["epsilon"]): row["generic"]
+        for row in rows_of("tailoring", "pdp", "ale")
+    }
+    lines = []
+    for kind in ("pdp", "ale"):
+        for data, name in NAMES.items():
+            for epsilon in EPSILONS:
+                rows = [
+                    row
+                    for row in rows_of("tailoring", "generic_curves")
+                    if (row["kind"], row["data"], row["epsilon"]) == (kind, data, epsilon)
+                ]
+                ratios = [known[kind, data, row["feature"], epsilon] / row["any_curve"] for row in rows]
+                groups = sorted(row["groups"] for row in rows)
+                span = f"{groups[0]}" if groups[0] == groups[-1] else f"{groups[0]} to {groups[-1]}"
+                wins = f"{sum(ratio > 1 for ratio in ratios)} of {len(ratios)}"
+                lines.append((kind.upper(), name, epsilon, span, f"{exp(fmean(map(log, ratios))):.2g}", wins))
+    return table(("curve", "data", "epsilon", "groups", "times less error, in the mean", "columns with less"), lines)
+
+
 def resolution(rows: Sequence[Row]) -> Lines:
     lines = [
         (
@@ -74,6 +161,10 @@ TABLES: Tables = {
     "tailoring.pdp_agreement": partial(agreement, "pdp"),
     "tailoring.ale": partial(experiment, "ale"),
     "tailoring.ale_agreement": partial(agreement, "ale"),
+    "tailoring.table_1": table_1,
+    "tailoring.pdp_worse": partial(worse, "pdp"),
+    "tailoring.ale_worse": partial(worse, "ale"),
+    "tailoring.generic": generic,
     "tailoring.resolution": lambda: resolution(rows_of("tailoring", "resolution")),
     "tailoring.rankings": lambda: rankings(rows_of("tailoring", "importance", "generic_rankings")),
     "tailoring.how": lambda: how("tailoring"),

@@ -67,7 +67,6 @@ BENCHMARK = Benchmark[Bench](
         "attacks_diabetes": Figure(counterfactual_attacks.diabetes),
         "attacks_diabetes_dice": Figure(counterfactual_attacks.diabetes_dice, needs="dice_ml"),
         "attacks_location": Figure(counterfactual_attacks.location),
-        "attacks_mnist": Figure(counterfactual_attacks.mnist),
     },
 )
 

@@ -41,12 +41,11 @@ VARIANTS: dict[str, dict[str, object]] = {
 }
 """What a user may set, at the larger epsilon: answers further from the border."""
 WORKERS = max(1, (os.cpu_count() or 1) // 4)
-CLIPS = {"location": 8.0, "mnist": 10.0}
+CLIPS = {"location": 8.0}
 COEFFICIENTS = {
     "adult": (1.0, 0.5, 0.1),
     "diabetes": (1.0, 0.5, 0.1),
     "location": (1.0, 0.5, 10.0),
-    "mnist": (1.0, 0.2, 20.0),
 }
 """The paper's, by the kind of data."""
 ITSELF, BASE, AGAIN = "the model itself", "queries alone", "as many queries again"
@@ -128,7 +127,7 @@ def _elsewhere(path: Path, module: object, n_classes: int, frame: pd.DataFrame, 
 
 def by_published(of: Prey, draws: list[np.ndarray], epsilon: float, quick: bool) -> list[np.ndarray]:
     """Answers of the published design, anywhere in the cube, as the paper counts them."""
-    epochs = 20 if quick else {"mnist": 100}.get(of.name, 300)
+    epochs = 20 if quick else 300
     rows = of.features[of.halves[0][0]]
     rng = np.random.default_rng(0)
     dpc = published_dpc(rows, of.classes(rows), of.n_classes, epsilon, rng, hidden=32, epochs=epochs)
@@ -417,7 +416,3 @@ def diabetes_dice(bench: Bench) -> Part:
 
 def location(bench: Bench) -> Part:
     return attacked(bench, "location", sizes=(250, 500), n_draws=1)
-
-
-def mnist(bench: Bench) -> Part:
-    return attacked(bench, "mnist", sizes=(250, 500), n_draws=1)

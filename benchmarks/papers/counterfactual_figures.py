@@ -135,7 +135,7 @@ def reconstructed(rows: Rows) -> Figure:
     return figure
 
 
-ATTACKED = {"adult": "Adult", "diabetes": "Diabetes 130", "location": "Location-30", "mnist": "MNIST"}
+ATTACKED = {"adult": "Adult", "diabetes": "Diabetes 130", "location": "Location-30"}
 STYLES = {
     ("queries alone", None, None): ("#7d8590", "-"),
     ("as many queries again", None, None): ("#7d8590", "--"),

@@ -24,7 +24,7 @@ from vitrail.audit.shadow import Networks
 SETS = 4
 STEPS, BATCH = 800, 64
 """Steps of every network, whatever the number of its rows."""
-HIDDEN = {"adult": (64, 32), "diabetes": (64, 32), "location": (64,), "mnist": (64,)}
+HIDDEN = {"adult": (64, 32), "diabetes": (64, 32), "location": (64,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ def recipe(name: str, n_classes: int, rows: int, *, deeper: bool = False, seed: 
     hidden = HIDDEN[name] + ((HIDDEN[name][-1],) if deeper else ())
     return Networks(
         hidden=hidden,
-        activation="relu" if name == "mnist" else "tanh",
+        activation="tanh",
         epochs=max(1, round(STEPS * BATCH / rows)),
         batch_size=BATCH,
         weight_decay=1e-5,
@@ -125,7 +125,7 @@ def with_probabilities(logits: Any, n_classes: int) -> object:
 
 
 def prey(name: str, folder: Path, cache: Cache, quick: bool = False) -> Prey:
-    """``adult``, ``diabetes``, ``location`` or ``mnist``."""
+    """``adult``, ``diabetes`` or ``location``."""
     schema, frame, labels, group, sensitive = SOURCES[name](folder)
     people = np.unique(group)
     if quick:
@@ -171,12 +171,4 @@ def _location(folder: Path) -> Source:
     return schema, frame, labels.astype(np.int64) - 1, np.arange(len(bits)), bits[:, np.abs(shares - 1 / 3).argmin()]
 
 
-def _mnist(folder: Path) -> Source:
-    train, test = (datasets.mnist(folder, split) for split in ("train", "test"))
-    pixels, digits = (np.concatenate(both) for both in zip(train, test, strict=True))
-    schema = vt.Schema({f"pixel {n}": vt.Numeric(0, 255, integer=True) for n in range(784)})
-    frame = pd.DataFrame(pixels.astype(np.int64), columns=list(schema.names))
-    return schema, frame, digits.astype(np.int64), np.arange(len(frame)), None
-
-
-SOURCES = {"adult": _adult, "diabetes": _diabetes, "location": _location, "mnist": _mnist}
+SOURCES = {"adult": _adult, "diabetes": _diabetes, "location": _location}
