@@ -15,7 +15,7 @@ def test_the_code_of_the_page_runs(tmp_path):
     done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "claim refuted, tightness 1.9" in done.stdout
-    assert "H-orthogonal 60" in done.stdout
+    assert "H-orthogonal: 60 of 60" in done.stdout
     assert "strongly connected components" in done.stdout
     assert "a surrogate agrees with the model" in done.stdout
     assert "explanations give the column away" in done.stdout

@@ -15,7 +15,7 @@ def test_code_about_renewing_runs(tmp_path):
     the level of the page's comparison is made one that chance does not reach.
     """
     code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL))
-    careful = code.replace('vt.Pane.load("patients-2026.pane"))', 'vt.Pane.load("patients-2026.pane"), level=1e-8)')
+    careful = code.replace('vt.Pane.load("patients-2026.pane")\n)', 'vt.Pane.load("patients-2026.pane"), level=1e-8\n)')
     assert careful != code
     (tmp_path / "page.py").write_text(careful)
     done = subprocess.run(
