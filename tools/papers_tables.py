@@ -30,7 +30,10 @@ def index() -> dict[str, Any]:
 
 def state(item: Item) -> str:
     """Its state, and behind it where the words about it stand."""
-    return f"[{item['state']}]({item['page'].removeprefix('papers/')})" if item.get("page") else str(item["state"])
+    if not item.get("page"):
+        return str(item["state"])
+    page = item["page"]
+    return f"[{item['state']}]({page.removeprefix('papers/') if page.startswith('papers/') else f'../{page}'})"
 
 
 def where(item: Item) -> str:

@@ -141,8 +141,9 @@ def one(given: tuple[Path, str, float, int | None, int]) -> dict[str, object]:
     if settings == "network":
         import torch
 
+        net = network(patients)
         with torch.no_grad():
-            said = torch.softmax(network(patients)(torch.tensor(patients.features(patients.test))), 1).numpy()
+            said = torch.softmax(net(torch.tensor(patients.features(patients.test))), 1).numpy()
     else:
         own = dict(PUBLISHED) if settings == "the paper's" else {}
         said = maps(patients, epsilon, **own | ({} if n_maps is None else {"n_maps": n_maps})).predict_proba(patients.test)
