@@ -4,9 +4,11 @@ Without a target, outputs are compared with the model's own: the mean of (f(x') 
 that is right on average the two are the same number, which is why private rows, of which nobody knows the target, tell it
 too. What they tell is combined with what was asked (``combined_scores``).
 
-For a row with features x and target y, and d columns, with donors x'_j for each column (``solve.curves.importance``):
+For a row with features x and target y, and d columns, with donors x'_j for each column, or all of its values where it has
+few (``solve.curves.importance``):
 
-    v_j = loss(y, f(x with x_j := x'_j)) - loss(y, f(x)) + g_j(x_j) - E g_j,  averaged over the donors of a column
+    v_j = loss(y, f(x with x_j := x'_j)) - loss(y, f(x)) + g_j(x_j) - E g_j,  averaged over the donors of a column, or over
+          its values with their shares
     base = loss(y, f(x)) - L/2 in [-L/2, L/2], L the largest loss
     flag = 1 where |v / s| exceeds the clip C, else 0
 
@@ -27,12 +29,12 @@ so that it still speaks for its columns in proportion.
 *Noise in proportion, and the clip.* v_j is sent as v_j / s_j, so that columns of little importance, which are the hardest to
 tell apart, get less noise than those of much; sizes and clip come from public reference rows
 (``solve.curves.importance_clip``). How many rows were clipped is released with the rest, for 2 % of the price, and says what
-the clip took. Test: tests/explain/importance/test_importance_bound.py.
+part of all differences the clip took, which is put back. Test: tests/explain/importance/test_importance_bound.py.
 
-*What else moves a score* is in its band, in squares: what the clip took; donors, of which every row meets a few (how much
-others would change reference rows, over the number of rows; rows that are alike meet the same donors, and private rows tell
-how many are); and the noise of the distribution that donors come from, which g takes away only as far as it is loss_j:
-``UNCORRECTED`` of what that noise does to the mean of g_j.
+*What else moves a score* is in its band, in squares: what the clip may have taken besides; donors, of which every row meets
+a few (how much others would change reference rows, over the number of rows; rows that are alike meet the same donors, and
+private rows tell how many are); and the noise of the distribution that donors come from, which g takes away only as far as
+it is loss_j: ``UNCORRECTED`` of what that noise does to the mean of g_j.
 
 *A combined score's band* holds most of the measurement's own (``solve.guard``): how much more a model remembers of
 one column than of another nobody knows beforehand.
@@ -59,7 +61,7 @@ from ..schema import Level
 from ..solve.coalitions import row_hashes
 from ..solve.curves.assemble import Receipt, measured_claim, ranking_of
 from ..solve.curves.importance import Donor, Loss, LossFunction, combined_scores, loss_of
-from ..solve.curves.importance_clip import MEMORY, SMALLEST_SIZE, ClipPlan
+from ..solve.curves.importance_clip import CLASS_MEMORY, MEMORY, NUMBER_MEMORY, SMALLEST_SIZE, ClipPlan, Taken
 from ..solve.curves.reference import Reference, WhatIf
 from ..solve.guard import guarded_std
 from ..vault import Block
@@ -77,6 +79,8 @@ BASE_SHARE, FLAG_SHARE = 0.03, 0.02
 MOST_PREDICTIONS, FEWEST_ROWS = 150_000, 200
 MOST_PLACES = 64
 """Bins of a number at which the mean loss is looked at; between them it is a straight line."""
+VERSION = 6
+"""Of what rows contribute, in the name of the question: what was released before is not read as if it were this."""
 SEED = 21
 """Of the reference's targets and of donors: public, and fixed so that a question is the same again."""
 
@@ -95,7 +99,8 @@ class PermutationImportance(JointExplainer[Ranking]):
     loss_bound : float, optional
         The largest value of a loss of your own; losses are clipped to [0, loss_bound].
     n_repeats : int, optional
-        How many donors each row gets for each column: more cost time, not privacy. By default more for fewer rows.
+        How many donors each row gets for each column: more cost time, not privacy. By default more for fewer rows. A column
+        of one value more than that, or fewer, needs none: rows are asked about at all of them.
     clip : float, optional
         Rows whose losses change by more than this, in L2 norm over all columns, are scaled down to it. By default from
         public rows; the result's notes say about how many rows were clipped.
@@ -103,7 +108,7 @@ class PermutationImportance(JointExplainer[Ranking]):
         Which level of a categorical target counts as 1, where the model does not say so itself.
     estimate : {"smooth", "plain"}
         "smooth" combines the noisy means with what private rows say, were targets as the model has them; "plain" shows the
-        noisy means.
+        noisy means. In both, what the clip took off all columns alike is put back.
     data, model, marginals, sampling_rate, key
         As for :class:`PartialDependence`. Without a target outputs are compared with the model's own: the mean squared (or
         absolute) change of the output.
@@ -146,7 +151,7 @@ class PermutationImportance(JointExplainer[Ranking]):
         """With the loss as it is known by, its bound and the positive level included."""
         loss = self._loss.identity(self.key)
         unnamed = dict.fromkeys(("loss_bound", "positive"))
-        return None if loss is None else {**(super().options() or {}), **unnamed, "loss": loss}
+        return None if loss is None else {**(super().options() or {}), **unnamed, "loss": loss, "version": VERSION}
 
     def recipe(self, terms: Terms) -> Recipe[Ranking]:
         """Histograms, then one joint sum."""
@@ -173,10 +178,7 @@ def plan_importance(
     model = reference.model
     repeats = n_repeats or max(1, min(MOST_REPEATS, round(ENOUGH_DONORS * (1 + reference.alike) / reference.n_rows)))
     donors = tuple(Donor.of(reference, name) for name in names)
-    looks = (
-        sum(min(len(donor.middles), MOST_PLACES) if donor.ordered else len(donor.middles) for donor in donors)
-        + len(names) * repeats
-    )
+    looks = sum(min(len(donor.middles), MOST_PLACES) if donor.ordered else len(donor.middles) for donor in donors)
     rows = reference.rows(looks, fewest=FEWEST_ROWS, budget=MOST_PREDICTIONS)
     outputs = reference.predict(rows)
     targets = _drawn_targets(outputs, loss, model)
@@ -188,10 +190,16 @@ def plan_importance(
     if not all(np.isfinite(losses).all() for losses in expected):
         raise ModelError(f"the {loss.name} loss of {model.name} is not finite on public rows drawn inside the schema")
     unclipped = ImportanceSummand(model, names, donors, loss, repeats, expected)
+    # More rows than for means: the clip follows from the tails of differences.
+    looks = 2 * sum(len(donor.weights(repeats)) for donor in donors)
+    rows = reference.rows(looks, fewest=FEWEST_ROWS, budget=MOST_PREDICTIONS)
+    outputs = reference.predict(rows)
+    targets = _drawn_targets(outputs, loss, model)
     what_if = partial(reference.what_if, rows)
     exchanged, others = (unclipped.exchanged(rows, what_if, seed) for seed in (SEED, SEED + 1))
     differences, _ = unclipped.differences(rows, targets, outputs, exchanged)
     told, doubts = _told_scores(reference, replace(unclipped, n_repeats=1))
+    memory = CLASS_MEMORY if loss.binary else NUMBER_MEMORY
     # Which donors a row meets; of rows that are alike, which of them all meet, whatever their targets are.
     apart = differences - unclipped.differences(rows, targets, outputs, others)[0]
     together = np.subtract(*(unclipped.expected_differences(rows, outputs, each) for each in (exchanged, others)))
@@ -201,7 +209,7 @@ def plan_importance(
     beside = met / reference.n_rows + moved
     return replace(
         unclipped,
-        clipped=ClipPlan.of(differences, reaches, noise, loss.largest, clip),
+        clipped=ClipPlan.of(differences, reaches, noise, loss.largest, clip, memory),
         told=told,
         doubts=doubts,
         beside=np.sqrt(beside),
@@ -268,24 +276,28 @@ class ImportanceSummand:
         bases = [] if loss.itself else [(base - loss.largest / 2)[:, None]]
         return np.concatenate([differences, *bases, over[:, None]], axis=1)
 
-    def exchanged(self, rows: Floats, what_if: WhatIf, seed: int = SEED) -> Floats:
-        """Outputs (columns, repeats, rows) with a column exchanged for a donor's."""
+    def exchanged(self, rows: Floats, what_if: WhatIf, seed: int = SEED) -> tuple[Floats, ...]:
+        """By column, outputs (rows, values) with it exchanged for a donor's value, or for every one that it has."""
         hashes = row_hashes(rows, seed)
-        donated = (np.stack(donor.draws(hashes, self.n_repeats), axis=1) for donor in self.donors)
-        return np.stack([what_if((name,), values[:, :, None]).T for name, values in zip(self.names, donated, strict=True)])
+        return tuple(
+            what_if((name,), donor.values(hashes, self.n_repeats))
+            for name, donor in zip(self.names, self.donors, strict=True)
+        )
 
-    def differences(self, rows: Floats, target: Floats, outputs: Floats, exchanged: Floats) -> tuple[Floats, Floats]:
+    def differences(
+        self, rows: Floats, target: Floats, outputs: Floats, exchanged: Sequence[Floats]
+    ) -> tuple[Floats, Floats]:
         """v / s of rows, (rows, d), and their base losses."""
         base = self.loss(target, outputs)
-        sums = np.zeros((len(rows), len(self.names)))
+        found = np.empty((len(rows), len(self.names)))
         for index, (donor, expected) in enumerate(zip(self.donors, self.expected, strict=True)):
             correction = expected - donor.shares @ expected
-            sums[:, index] = self.n_repeats * correction[donor.bins.index(rows[:, donor.column])]
-            for altered in exchanged[index]:
-                sums[:, index] += self.loss(target, altered)
-        return (sums / self.n_repeats - base[:, None]) / self.sizes, base
+            found[:, index] = correction[donor.bins.index(rows[:, donor.column])]
+            for weight, altered in zip(donor.weights(self.n_repeats), exchanged[index].T, strict=True):
+                found[:, index] += weight * self.loss(target, altered)
+        return (found - base[:, None]) / self.sizes, base
 
-    def expected_differences(self, rows: Floats, outputs: Floats, exchanged: Floats) -> Floats:
+    def expected_differences(self, rows: Floats, outputs: Floats, exchanged: Sequence[Floats]) -> Floats:
         """v / s of rows on average, were targets as the model has them."""
         if not self.loss.binary:
             return self.differences(rows, outputs, outputs, exchanged)[0]
@@ -295,22 +307,29 @@ class ImportanceSummand:
 
     def scores(self, means: Floats, stds: Floats, estimate: Estimate) -> tuple[Floats, Floats]:
         """Increases of the loss and their standard deviations, from the released means and theirs."""
-        scores, spread = self._measured(means, stds)
+        scores, own, common = self._measured(means, stds)
+        spread = np.hypot(own, common)
         if estimate == "plain":
             return scores, spread
-        combined, doubt = self._combined(scores, spread)
+        combined, doubt = self._combined(scores, own, common)
         return combined, guarded_std(combined, doubt, scores, spread)
 
-    def _measured(self, means: Floats, stds: Floats) -> tuple[Floats, Floats]:
+    def _measured(self, means: Floats, stds: Floats) -> tuple[Floats, Floats, Floats]:
+        """Scores; how far each may be off by itself, and how far by what columns have in common or the clip took."""
+        taken = self._taken(means, stds)
         scores, noise = (numbers[: len(self.names)] * self.sizes for numbers in (means, stds))
-        return scores, np.sqrt(noise**2 + self.beside**2 + self._lost(means, stds) ** 2 + (self.count_error * scores) ** 2)
+        own = np.sqrt((taken.factor * noise) ** 2 + self.beside**2 + taken.own(scores) ** 2)
+        common = np.hypot(taken.common(scores), self.count_error * taken.factor * scores)
+        return taken.factor * scores, own, common
 
-    def _lost(self, means: Floats, stds: Floats) -> Floats:
+    def _taken(self, means: Floats, stds: Floats) -> Taken:
         assert self.clipped is not None
-        return self.clipped.lost(float(means[-1]), float(stds[-1]))
+        return self.clipped.taken(float(means[-1]), float(stds[-1]))
 
-    def _combined(self, scores: Floats, spread: Floats) -> tuple[Floats, Floats]:
-        return combined_scores(scores, spread, self.told, self.doubts, remembers=not self.loss.itself)
+    def _combined(self, scores: Floats, own: Floats, common: Floats) -> tuple[Floats, Floats]:
+        """Combined by what is each column's own: what all have in common says nothing of their order."""
+        combined, doubt = combined_scores(scores, own, self.told, self.doubts, remembers=not self.loss.itself)
+        return combined, np.hypot(doubt, common)
 
     def ranking(self, means: Floats, stds: Floats, receipt: Receipt, estimate: Estimate) -> Ranking:
         """The finished ranking from the means of the sum and their noise."""
@@ -320,14 +339,17 @@ class ImportanceSummand:
         if not loss.itself:
             base, base_half = float(means[d]) + loss.largest / 2, TWO_SIDED_95 * float(stds[d])
             notes.append(f"Without any exchange the mean {loss.name} loss is {base:.4g} ± {base_half:.2g}.")
+        taken = self._taken(means, stds)
         notes += [
             f"About {100 * clipped:.0f} % (± {100 * clipped_half:.0f}) of the rows changed their losses by more than the "
-            f"clip {self.clip:.4g} and were scaled down to it; bands hold what that took by public rows, at most "
-            f"{self._lost(means, stds).max():.2g} off a score.",
+            f"clip {self.clip:.4g} and were scaled down to it; by public rows that took "
+            f"{100 * (1 - 1 / taken.factor):.2g} % off all scores, which was put back, and at most {taken.losses.max():.2g} "
+            "off one, which bands hold.",
         ]
         if clipped - clipped_half > MANY_CLIPPED:
             notes.append(
-                "So many clipped rows make importances too small; a larger clip= avoids it, at the price of more noise."
+                "So many clipped rows make importances uncertain, and may leave them too small; a larger clip= avoids it, "
+                "at the price of more noise."
             )
         scores, spread = self.scores(means, stds, estimate)
         if estimate == "smooth":

@@ -11,8 +11,18 @@ import vitrail as vt
 from error_rates import planted_noise
 from vitrail.explain import permutation_importance
 from vitrail.explain.permutation_importance import plan_importance
-from vitrail.solve.curves.importance import combined_scores, loss_of
-from vitrail.solve.curves.importance_clip import MEMORIES, ClipPlan, chosen_clip, loss_sizes, remembered
+from vitrail.solve.curves.importance import Donor, combined_scores, loss_of
+from vitrail.solve.curves.importance_clip import (
+    MEMORIES,
+    MOST_TAKEN,
+    OWN_SHARE,
+    SAID_SHARE,
+    ClipPlan,
+    chosen_clip,
+    loss_sizes,
+    remembered,
+    worth_reaching,
+)
 from vitrail.solve.curves.reference import Reference
 
 SCHEMA = vt.Schema(
@@ -89,16 +99,30 @@ def test_differences_that_are_all_zero_have_a_clip_all_the_same():
 
 
 def test_a_column_that_reaches_far_for_few_rows_is_not_clipped_for_it():
-    """One public row of a thousand moves the last column: private rows that do are sent whole, with any noise."""
+    """One public row of a thousand moves the last column: private rows that do are sent whole where noise is small."""
     differences = np.abs(np.random.default_rng(2).normal(0, 0.1, (1000, 4)))
     differences[:, 3] = np.where(np.arange(1000) == 0, 0.05, 0.0)
     reaches = np.array([0.4, 0.4, 0.4, 0.5])
-    for noise in (1e-5, 1e-3, 1e-2):
+    for noise in (1e-5, 1e-4):
         plan = ClipPlan.of(differences, reaches, noise, 1.0, None)
         # The second clip may be smaller than the one that sizes were made for, by a little.
         assert (reaches / plan.sizes).max() <= 1.5 * plan.clip
         assert reaches[3] / loss_sizes(differences, 1.0)[3] > 2 * plan.clip  # without the reach: cut to half
         np.testing.assert_allclose(np.square(plan.sizes).mean(), 1)
+
+
+def test_room_for_what_few_rows_reach_is_no_larger_than_its_noise_is_worth():
+    """Of two columns that reach equally far, the one that few rows move has less room the more noise there is."""
+    differences = np.zeros((1000, 2))
+    differences[:, 0], differences[:30, 1] = 0.1, 0.05
+    rooms = np.array([worth_reaching(differences, np.ones(2), noise) for noise in (0.0, 1e-3, 1e-2, 1.0)])
+    np.testing.assert_allclose(rooms[0], 1)
+    assert (np.diff(rooms, axis=0) <= 0).all()
+    assert (rooms[1:, 1] < rooms[1:, 0]).all()
+    for noise, room in zip((1e-3, 1e-2, 1.0), rooms[1:, 1], strict=True):  # the least noise and loss together
+        shares = np.linspace(0, 1, 1001)
+        together = (shares * noise) ** 2 + ((1 - shares) * 0.0015) ** 2
+        assert abs(shares[np.argmin(together)] - room) < 2e-3
 
 
 @given(
@@ -112,16 +136,17 @@ def test_reference_rows_that_say_little_have_a_clip_and_sizes_all_the_same(numbe
     differences = np.array([*numbers, *[0.0] * 192]).reshape(-1, 2)
     with np.errstate(all="raise", under="ignore"):
         plan = ClipPlan.of(differences, np.array(reaches), noise, 100.0, clip)
-        lost = plan.lost(0.5, 0.1)
+        taken = plan.taken(0.5, 0.1)
     assert 0 < plan.clip < np.inf
     assert ((plan.sizes > 0) & np.isfinite(plan.sizes)).all()
-    assert ((lost >= 0) & np.isfinite(lost)).all()
+    assert ((taken.losses >= 0) & np.isfinite(taken.losses)).all()
+    assert 1 <= taken.factor <= 1 / (1 - MOST_TAKEN) + 1e-9
 
 
 def test_reference_rows_that_are_all_alike_leave_the_reach_to_go_by():
     plan = ClipPlan.of(np.zeros((1000, 2)), np.array([0.3, 0.0]), 1e-3, 1.0, None)
     assert 0.3 / plan.sizes[0] <= 2 * plan.clip
-    np.testing.assert_allclose(plan.lost(1.0, 0.0), plan.losses[-1])
+    np.testing.assert_allclose(plan.taken(1.0, 0.0).losses, plan.losses[-1])
 
 
 def test_remembered_rows_differ_more_up_to_the_reach_and_never_less():
@@ -136,15 +161,38 @@ def test_remembered_rows_differ_more_up_to_the_reach_and_never_less():
 def test_what_a_clip_took_is_what_it_takes_off_rows_of_which_as_many_are_clipped():
     plan = ClipPlan.of(DIFFERENCES, np.full(3, 10.0), 1e-3, 1.0, 1.5)
     assert (np.diff(plan.shares) >= 0).all()
-    for share, losses in zip(plan.shares, plan.losses, strict=True):
-        np.testing.assert_allclose(plan.lost(share, 0.0), losses)
+    for share, losses, part in zip(plan.shares, plan.losses, plan.parts, strict=True):
+        np.testing.assert_allclose(plan.taken(share, 0.0).losses, losses)
+        assert plan.taken(share, 0.0).factor == pytest.approx(1 / (1 - min(part, MOST_TAKEN)))
     rows = remembered(DIFFERENCES, np.full(3, 10.0), 3.0) / plan.sizes
     lengths = np.linalg.norm(rows, axis=1)
     kept = rows * np.minimum(1, 1.5 / lengths)[:, None]
-    expected = (rows.mean(axis=0) - kept.mean(axis=0)) * plan.sizes
-    np.testing.assert_allclose(plan.lost(float((lengths > 1.5).mean()), 0.0), expected)
-    assert (plan.lost(0.0, 0.02) > 0).all()
-    assert (plan.lost(-1.0, 0.0) == 0).all()
+    taken, expected = plan.taken(float((lengths > 1.5).mean()), 0.0), (rows.mean(axis=0) - kept.mean(axis=0)) * plan.sizes
+    np.testing.assert_allclose(taken.losses, expected)
+    assert taken.factor == pytest.approx((rows.mean(axis=0) @ plan.sizes) / (kept.mean(axis=0) @ plan.sizes))
+    assert (plan.taken(0.0, 0.02).losses > 0).all()
+    nothing = plan.taken(-1.0, 0.0)
+    assert (nothing.losses == 0).all()
+    assert (nothing.factor, nothing.factor_std) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("memory", [1.0, 2.0, 4.0])
+def test_what_a_clip_takes_is_put_back_and_bands_know_the_rest(memory):
+    """Rows of three columns, many of which are clipped, remembered as much as nobody knows beforehand."""
+    draw = np.random.default_rng(7)
+    reference, real = (draw.gamma(0.5, 1.0, (4000, 3)) * [0.3, 0.1, 0.02] for _ in range(2))
+    plan = ClipPlan.of(reference, np.full(3, 10.0), 1e-3, 1.0, 0.3)
+    real = memory * real
+    lengths = np.linalg.norm(real / plan.sizes, axis=1)
+    sent = (real * np.minimum(1, plan.clip / lengths)[:, None]).mean(axis=0)
+    share = float((lengths > plan.clip).mean())
+    taken, truth = plan.taken(share, 0.0), real.mean(axis=0)
+    assert share > 0.1
+    assert sent.sum() < 0.85 * truth.sum()
+    off = np.abs(taken.factor * sent - truth)
+    assert off.sum() < 0.5 * (truth - sent).sum()
+    assert (off < 1.96 * np.hypot(taken.own(sent), taken.common(sent))).all()
+    assert (np.argsort(taken.factor * sent) == np.argsort(sent)).all()
 
 
 # --- beside the noise -------------------------------------------------------------------------------------------------
@@ -176,7 +224,20 @@ def test_what_a_clip_may_have_cut_off_follows_the_share_of_clipped_rows(rows):
     summand = planned(rows[60.0], clip=0.05)
     np.testing.assert_allclose(spread_at(summand, 0.0), summand.beside)
     assert (spread_at(summand, 0.0, noise=0.01)[:3] > summand.beside[:3]).all()
-    np.testing.assert_allclose(spread_at(summand, 1.0), np.hypot(summand.beside, summand.clipped.losses[-1]))
+    expected = np.hypot(summand.beside, SAID_SHARE * summand.clipped.losses[-1])
+    np.testing.assert_allclose(spread_at(summand, 1.0), expected)
+
+
+def test_what_all_columns_may_have_lost_alike_says_nothing_of_their_order(rows):
+    """Combining weighs scores by what is each one's own; the rest is in the bands."""
+    summand = planned(rows[60.0], clip=0.02)
+    means, stds = np.array([0.03, 0.02, 0.0, 0.0, -0.3, 0.9]) / np.append(summand.sizes, [1, 1]), np.full(6, 1e-4)
+    scores, own, common = summand._measured(means, stds)
+    combined, doubt = combined_scores(scores, own, summand.told, summand.doubts, remembers=True)
+    found, spread = summand.scores(means, stds, "smooth")
+    np.testing.assert_allclose(found, combined)
+    assert (common[:2] > own[:2]).all()
+    assert (spread >= np.hypot(doubt, common) - 1e-12).all()
 
 
 def test_noise_of_the_donors_distribution_is_in_the_band(rows, monkeypatch):
@@ -194,9 +255,11 @@ def test_bands_are_the_squares_of_all_that_together_and_grow_with_the_error_of_t
     summand = planned(rows[60.0])
     means, stds = np.arange(1.0, 7.0), np.linspace(0.1, 0.2, 6)
     scores, spread = summand.scores(means, stds, "plain")
-    np.testing.assert_allclose(scores, means[:4] * summand.sizes)
-    expected = (stds[:4] * summand.sizes) ** 2 + summand.beside**2 + (summand.count_error * scores) ** 2
-    np.testing.assert_allclose(spread**2, expected + summand.clipped.lost(means[5], stds[5]) ** 2)
+    taken, sent = summand.clipped.taken(means[5], stds[5]), means[:4] * summand.sizes
+    np.testing.assert_allclose(scores, taken.factor * sent)
+    expected = (taken.factor * stds[:4] * summand.sizes) ** 2 + summand.beside**2 + (summand.count_error * scores) ** 2
+    clip = (OWN_SHARE * (taken.factor - 1) * sent) ** 2 + (taken.factor_std * sent) ** 2 + (SAID_SHARE * taken.losses) ** 2
+    np.testing.assert_allclose(spread**2, expected + clip)
     for estimate in ("plain", "smooth"):  # twice what private rows tell, and hardly any noise
         likely = 2 * np.append(summand.told / summand.sizes, [0, 0])
         widths = [
@@ -253,13 +316,23 @@ def off_by_standard_errors(seed, n=4000):
 
 
 def test_rows_that_are_alike_meet_the_same_donors_and_bands_know(monkeypatch):
-    """Donors are chosen by a hash of the row. That four thousand rows are of 27 kinds made bands hold half of the time."""
+    """Donors are chosen by a hash of the row. That four thousand rows are of 27 kinds made bands hold half of the time.
+
+    Columns of so few levels need none, so donors are drawn here as for columns of many.
+    """
+    monkeypatch.setattr(Donor, "exact", lambda donor, repeats: False)
     off = np.concatenate([off_by_standard_errors(seed) for seed in range(8)])
     assert (np.abs(off) < 1.96).mean() > 0.9
     assert 0.4 < np.sqrt((off**2).mean()) < 1.1  # and are no wider than they need
     monkeypatch.setattr(Reference, "alike", 0.0)
     off = np.concatenate([off_by_standard_errors(seed) for seed in range(8)])
     assert (np.abs(off) < 1.96).mean() < 0.7
+
+
+def test_columns_of_few_levels_meet_all_of_them_and_alike_rows_need_no_room_in_bands(monkeypatch):
+    monkeypatch.setattr(Reference, "alike", 0.0)
+    off = np.concatenate([off_by_standard_errors(seed) for seed in range(8)])
+    assert (np.abs(off) < 1.96).mean() > 0.9
 
 
 def test_how_many_rows_are_alike_is_told_by_private_rows():

@@ -155,6 +155,39 @@ def test_donors_of_different_columns_have_nothing_in_common():
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.03
 
 
+@pytest.mark.parametrize("repeats", [1, 2, 5])
+def test_a_column_of_few_values_meets_all_of_them_with_their_shares(repeats):
+    """As many predictions as donors, or one more, and no chance: the mean is what very many donors would give."""
+    few, many = Donor.of(REFERENCE, "c"), Donor.of(REFERENCE, "a")
+    hashes = row_hashes(raw_rows(50)[:, :3], 0)
+    assert few.exact(repeats) == (repeats >= 2)
+    assert not many.exact(1000)  # intervals, not values
+    assert many.values(hashes, repeats).shape == (50, repeats, 1)
+    for donor in (few, many):
+        assert donor.weights(repeats).sum() == pytest.approx(1)
+        assert donor.values(hashes, repeats).shape[-2] == len(donor.weights(repeats)) <= repeats + 1
+    if few.exact(repeats):
+        np.testing.assert_array_equal(few.values(hashes, repeats).ravel(), [0, 1, 2])
+        summand = summand_of(repeats=repeats)
+        block = block_of(raw_rows(50))
+        found = summand.contributions(block)[:, 2] * summand.sizes[2]
+        rows, target = block.values, block.target
+        outputs = MODEL.predict_points(FEATURES, rows)
+        set_to = [np.column_stack([rows[:, :2], np.full(50, level)]) for level in range(3)]
+        at = np.stack([MODEL.predict_points(FEATURES, altered) for altered in set_to], axis=1)
+        losses, shares = (target[:, None] - at) ** 2, few.shares
+        correction = summand.expected[2] - shares @ summand.expected[2]
+        expected = losses @ shares - (target - outputs) ** 2 + correction[rows[:, 2].astype(int)]
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_whole_numbers_of_few_values_are_met_one_by_one():
+    donor = Donor.of(REFERENCE, "b")
+    assert donor.exact(9)
+    assert not donor.exact(8)
+    np.testing.assert_array_equal(donor.values(np.zeros(3, np.uint64), 9).ravel(), np.arange(10))
+
+
 # --- losses -----------------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,8 @@
 contribution depend on other rows. Here a row gets its donors by itself: numbers in [0, 1) from a hash of the row's own
 values, put through the inverse of the column's released distribution. To the model that is as good as a draw
 (``coalitions`` says why), and what a row contributes is a function of that row alone. The k-th of K donors is k/K further
-along, so that K of them are spread evenly over the distribution.
+along, so that K of them are spread evenly over the distribution. A column of K + 1 values or fewer needs no donors: its rows
+are asked about at every value, and the mean over the distribution is exact, for as many predictions and with shorter rows.
 
 The distribution is that of private rows, or a smoothed histogram (``reference``). Post-processing, as is everything here.
 
@@ -147,6 +148,22 @@ class Donor:
             return np.arange(len(self.cumulated), dtype=np.float64)
         edges = np.asarray(self.bins.edges)
         return np.concatenate([_allowed(self.declared, (edges[1:] + edges[:-1]) / 2), self.bins.codes])
+
+    def exact(self, repeats: int) -> bool:
+        """Whether rows meet every value of the column, each with its share, instead of donors: at most one more."""
+        bins = len(self.cumulated)
+        if isinstance(self.declared, Categorical):
+            return bins <= repeats + 1
+        single = self.declared.integer and bool((np.diff(np.asarray(self.bins.edges)) <= 1).all())
+        return single and bins <= repeats + 1
+
+    def values(self, hashes: NDArray[np.uint64], repeats: int) -> Floats:
+        """What a row's value is exchanged for: (values, 1) for all rows, or (rows, repeats, 1)."""
+        return self.middles[:, None] if self.exact(repeats) else np.stack(self.draws(hashes, repeats), axis=1)[:, :, None]
+
+    def weights(self, repeats: int) -> Floats:
+        """Of the values that a row's is exchanged for, adding up to 1."""
+        return self.shares if self.exact(repeats) else np.full(repeats, 1 / repeats)
 
     def draws(self, hashes: NDArray[np.uint64], repeats: int) -> list[Floats]:
         """``repeats`` donors for each row, from a hash of the row's own values."""
