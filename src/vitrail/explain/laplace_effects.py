@@ -9,9 +9,9 @@ comes out is unbiased. Divided by the declared number of rows: a noisy count wou
 all other noise; where it contradicts the declared one, that is said, and the count is used.
 
 *Accumulated effects*: then a histogram of the L1 norms of the changes that a row tells about, from which the clips are
-chosen, and one sum in L1 of the changes themselves. A row has one bin of each column in either histogram, so an L1 norm of
-as many ones as there are columns; its changes are clipped column by column and scaled, so that all of them have norm 1
-together.
+chosen, and one sum in L1 of the changes themselves, each over a public scale of its step (``step_scales``). A row has one
+bin of each column in either histogram, so an L1 norm of as many ones as there are columns; its changes are clipped column by
+column and scaled, so that all of them have norm 1 together.
 
 Tests: tests/explain/effects/test_laplace_effects.py; audit: tests/audit/test_laplace_audit.py.
 """
@@ -43,6 +43,7 @@ from ..solve.curves.few_levels import (
     noise_against_bias,
     size_bins,
     size_edges,
+    step_scales,
 )
 from ..solve.curves.reference import Axis, Reference, values_of
 from ..vault import Block, LaplaceSum, PrivateData, Release
@@ -59,6 +60,8 @@ LEAST_SIZES, MOST_SIZES, SIZES_ENOUGH = 0.05, 0.15, 800.0
 """Of the price, for the clips of effects; the last is how much rows times epsilon times that share is enough. Chosen with
 forests on German credit, COMPAS and samples of ACS incomes."""
 HISTOGRAM_BINS = 20
+SCALE_ROWS = 200
+"""Public rows from which the scales of steps come: a square root of a mean need not be known well."""
 NOTES = (
     "Noise is Laplace noise, paid in epsilon from the training purse; bands of 95 % are those of a Laplace variable.",
     "Sums are divided by the declared number of rows, unless the count contradicts it.",
@@ -219,10 +222,11 @@ def dependence_recipe(
 
 @dataclass(frozen=True, eq=False)
 class _Changes:
-    """By column, what a row tells about the step to its level and from it; ``orders``: levels in the order of the steps."""
+    """By column, what a row tells about the step to its level and from it, over the scales of the steps."""
 
     model: Model
     axes: tuple[Axis, ...]
+    scales: tuple[Floats, ...]
     clips: tuple[float, ...] = ()
 
     @property
@@ -230,10 +234,15 @@ class _Changes:
         """How many steps each column has."""
         return np.array([len(axis) - 1 for axis in self.axes], dtype=np.intp)
 
+    @property
+    def largest(self) -> list[float]:
+        """Of each column's norms, the largest possible."""
+        return [2 * self.model.width / float(scales.min(initial=1.0)) for scales in self.scales]
+
     def changes(self, block: Block) -> list[Floats]:
         """(rows, steps) of each column."""
         own, found = block.predictions(self.model), []
-        for axis in self.axes:
+        for axis, scales in zip(self.axes, self.scales, strict=True):
             order = axis.numbers.astype(np.intp)
             rank = np.argsort(order)[block.values[:, axis.columns[0]].astype(np.intp)]
             last = len(order) - 1
@@ -242,14 +251,15 @@ class _Changes:
             told = np.zeros((len(own), last + 2))  # what tells about no step goes to the ends, and is left out
             np.put_along_axis(told, rank[:, None], (own - outputs[:, 0])[:, None], axis=1)
             np.put_along_axis(told, rank[:, None] + 1, (outputs[:, 1] - own)[:, None], axis=1)
-            found.append(told[:, 1:-1])
+            found.append(told[:, 1:-1] / scales)
         return found
 
     def sizes(self, block: Block) -> Floats:
         """Which bin the norm of each column's changes falls into, one-hot."""
         norms = np.stack([np.abs(column).sum(axis=1) for column in self.changes(block)], axis=1)
         starts = np.arange(len(self.axes)) * SIZE_BINS
-        bins = _one_hot(size_bins(norms, 2 * self.model.width), starts, len(self.axes) * SIZE_BINS)
+        found = np.stack([size_bins(some, largest) for some, largest in zip(norms.T, self.largest, strict=True)], axis=1)
+        bins = _one_hot(found, starts, len(self.axes) * SIZE_BINS)
         bins[~np.isfinite(norms).all(axis=1)] = np.nan
         return bins
 
@@ -274,31 +284,30 @@ def effects_recipe(
     schema, count = terms.feature_schema, len(names)
     ground = yield from _ground(terms, model, names, given, EFFECTS_HISTOGRAM_SHARE)
     axes = tuple(_stepped(schema, name, orders.get(name)) for name in names)
-    changes = _Changes(model, axes)
+    few = replace(ground.reference, most_rows=min(ground.reference.most_rows, SCALE_ROWS))
+    changes = _Changes(model, axes, tuple(map(step_scales, few.curves(axes))))
     share = min(MOST_SIZES, max(LEAST_SIZES, SIZES_ENOUGH / (terms.n_rows_public * terms.epsilon)))
     question = LaplaceSum(changes.sizes, count * SIZE_BINS, float(count))
     sizes = yield Ask(question, share, "sizes of effects, for the clips")
     left = ground.left - share
-    edges = size_edges(2 * model.width)
     unit = np.sqrt(2) * sensitivity_factor(terms.neighbours) / (terms.epsilon * left) / ground.n_rows * count
     counts = sizes.value.reshape(count, SIZE_BINS)
+    weights = [noise_against_bias(_shares(ground, axis)[0], own) for axis, own in zip(axes, changes.scales, strict=True)]
     clips = [
-        chosen_clip(
-            of_column, sigma_of(sizes), edges, ground.n_rows, float(unit * noise_against_bias(_shares(ground, axis)[0]))
-        )
-        for of_column, axis in zip(counts, axes, strict=True)
+        chosen_clip(of_column, sigma_of(sizes), size_edges(largest), ground.n_rows, float(unit * weight))
+        for of_column, largest, weight in zip(counts, changes.largest, weights, strict=True)
     ]
     changes = replace(changes, clips=tuple(clip.bound for clip in clips))
     release = yield Ask(LaplaceSum(changes, int(changes.steps.sum()), 1.0 + 1e-12), left, label)
     drawn, ends = [], np.cumsum(changes.steps)[:-1]
-    for axis, clip, sums in zip(axes, clips, np.split(release.value, ends), strict=True):
-        scale = clip.bound * count / ground.n_rows
+    for axis, own, clip, sums in zip(axes, changes.scales, clips, np.split(release.value, ends), strict=True):
+        scale = own * clip.bound * count / ground.n_rows
         noise = _as_normal(sigma_of(release)) * scale
         shares, share_std = _shares(ground, axis)
         told, all_tell = shares[1:] + shares[:-1], len(axis) == 2
-        std = float(np.hypot(noise, clip.bias / len(sums)))
+        std = np.hypot(noise, own * clip.bias / len(sums))
         told_std = np.full(len(sums), 0.0 if all_tell else np.sqrt(2) * share_std)
-        steps = drawn_steps(sums * scale, std, told, told_std, clip.square)
+        steps = drawn_steps(sums * scale, std, told, told_std, own**2 * clip.square)
         drawn.append(Drawn(axis, *centred(steps, shares, share_std)))
     ground = replace(ground, releases=(*ground.releases, sizes, release))
     return _finished(ground, terms, drawn, kind, "change of model output", (*NOTES, CLIP_NOTE), BandClaim.NOT_CALIBRATED)

@@ -7,7 +7,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.explain.laplace_effects import is_better
+from vitrail.explain.laplace_effects import _Changes, _stepped, is_better
 from vitrail.solve.curves.few_levels import (
     SIZE_BINS,
     chosen_clip,
@@ -15,7 +15,10 @@ from vitrail.solve.curves.few_levels import (
     noise_against_bias,
     size_bins,
     size_edges,
+    step_scales,
 )
+from vitrail.vault import Block
+from vitrail.vault.public_facts import PublicFacts
 
 N_ROWS = 4000
 SCHEMA = vt.Schema(
@@ -137,3 +140,42 @@ def test_noise_alone_does_not_make_a_clip_large() -> None:
 
 def test_a_rare_level_makes_noise_weigh_more() -> None:
     assert noise_against_bias(np.array([0.5, 0.4, 0.1])) < noise_against_bias(np.array([0.5, 0.49, 0.01]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_the_scales_no_row_sends_more_than_a_norm_of_one(seed: int) -> None:
+    """Wild models, scales and clips; and where no clip binds, sums over scales are the changes themselves."""
+    generator = np.random.default_rng(seed)
+    jumps = generator.uniform(-50, 50, (3, 12))
+    model = vt.Model(
+        lambda x: 0.5 + np.tanh(x[:, 1:4] @ jumps @ x[:, 6:18].T).mean(axis=1) / 2, range=(0, 1), inputs="features"
+    )
+    axes = (_stepped(SCHEMA, "kind", None), _stepped(SCHEMA, "town", None))
+    scales = tuple(np.exp(-generator.exponential(3.0, len(axis) - 1)) for axis in axes)
+    raw = SCHEMA.read(
+        {
+            "age": generator.uniform(0, 100, 300),
+            "kind": generator.choice(["a", "b", "c"], 300),
+            "sex": generator.choice(["f", "m"], 300),
+            "town": generator.choice([str(town) for town in range(12)], 300),
+        }
+    )
+    facts = PublicFacts(SCHEMA, None, 300, "add-remove", 300, 1)
+
+    def block() -> Block:
+        return Block(raw, facts, lambda asked, values: asked.predict(SCHEMA, values))
+
+    tight = _Changes(model, axes, scales, tuple(np.exp(generator.normal(-3, 3, 2))))
+    assert np.abs(tight(block())).sum(axis=1).max() <= 1 + 1e-12
+    loose = _Changes(model, axes, scales, tuple(tight.largest))
+    plain = _Changes(model, axes, tuple(np.ones(len(axis) - 1) for axis in axes), (2.0, 2.0))
+    back = np.concatenate([own * bound for own, bound in zip(scales, tight.largest, strict=True)])
+    assert loose(block()) * back == pytest.approx(plain(block()) * 2.0, abs=1e-9)
+
+
+def test_a_step_at_which_the_model_changes_little_gets_less_of_the_noise() -> None:
+    outputs_of_rows = np.array([[0.1, 0.5, 0.51], [0.2, 0.6, 0.61]])
+    assert step_scales(outputs_of_rows) == pytest.approx([1.0, 0.05**0.5])
+    assert (step_scales(np.ones((5, 4))) == 1).all()
+    rare = np.array([0.5, 0.49, 0.01])
+    assert noise_against_bias(rare, np.array([1.0, 1.0])) == noise_against_bias(rare)
