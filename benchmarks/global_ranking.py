@@ -197,8 +197,8 @@ def importance(bench: Bench) -> Part:
         f"share of concordant pairs; {bench.scale.permutations(True)} permutations ({bench.scale.permutations(False)} for "
         f"Adult, which has no near ties), {bench.scale.ranking_draws} draws published;"
         f" ours: {FEWER} releases of private rows ({RELEASES}) x {NOISES} draws by the vault's rehearsal, combined with "
-        "private rows, what the clip took put back; headline: with the ranking by the mean over permutations, at epsilon 0.5 for "
-        "the whole ranking; sizes and clips were chosen on HELOC, COMPAS, German credit, Diabetes 130 and ACS"
+        "private rows, what the clip took put back; headline: with the ranking by the mean over permutations, at epsilon "
+        "0.5 for the whole ranking; sizes and clips were chosen on HELOC, COMPAS, German credit, Diabetes 130 and ACS"
     )
     return Part(headline, rows, how)
 
