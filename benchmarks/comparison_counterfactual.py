@@ -23,7 +23,7 @@ from running import Part, Row
 
 ANSWERS = 3
 METHODS = ("random", "genetic", "kdtree")
-PEOPLE = 10
+PEOPLE = 30
 """DiCE's genetic method takes seconds for each."""
 
 

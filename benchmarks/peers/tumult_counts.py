@@ -10,6 +10,8 @@ Prints one line of JSON: the counts by column, and the seconds from the session'
 
 import argparse
 import json
+import os
+import sys
 import time
 
 import pyarrow.parquet as pq
@@ -23,6 +25,7 @@ def main() -> None:
     parser.add_argument("--rho", type=float, required=True)
     given = parser.parse_args()
     sizes = json.loads(pq.read_schema(given.table).metadata[b"sizes"])
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers, too, have to find it
     spark = SparkSession.builder.master("local[1]").config("spark.sql.shuffle.partitions", "1").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     started = time.perf_counter()
