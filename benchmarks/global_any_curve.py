@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import vitrail as vt
-from global_curves import CASES, EPSILONS, KINDS, Row, _seeded, geometric
+from global_curves import CASES, EPSILONS, KINDS, Row, _seeded
 from global_setup import Bench, Case, Part, mise, typical
 from papers import tailoring_published as published
 from vitrail.accounting import mu_of
@@ -77,18 +77,3 @@ def generic_curves(bench: Bench) -> Part:
                     rows.append({**where, **errors(case, feature, kind, epsilon)})
     how = f"{DEALS} deals of the rows to the groups, {bench.scale.published_draws} draws; typical mean of ten repetitions"
     return Part({}, rows, how)
-
-
-def gains(rows: list[Row], others: list[Row]) -> dict[str, float]:
-    """By kind: the geometric mean of the rerun generic design's error over AnyCurve's, and how often AnyCurve's is lower."""
-    known = {(row["kind"], row["data"], row["feature"], row["epsilon"]): float(row["generic"]) for row in others}  # type: ignore[arg-type]
-    found: dict[str, float] = {}
-    for kind in KINDS:
-        ratios = [
-            known[kind, row["data"], row["feature"], row["epsilon"]] / float(row["any_curve"])  # type: ignore[arg-type]
-            for row in rows
-            if row["kind"] == kind
-        ]
-        found[f"any_curve_{kind}_gain"] = geometric(ratios)
-        found[f"any_curve_{kind}_wins"] = float(np.mean(np.array(ratios) > 1))
-    return found

@@ -34,6 +34,7 @@ NUMBERED = re.compile(
     r"(?<![\w.])(Figure|Fig\.|Table|TABLE|Algorithm|Theorem|Lemma|Corollary|Proposition)\s+"
     r"(\d+(?:\.\d+)*|[IVX]+(?:\.\d+)*|[A-Z]\.\d+)(?!\w)"
 )
+NUMBER = r"\b[IVX]+(?:\.\d+)*\b|\b[A-Z]\.\d+|\d+(?:\.\d+)*"
 SAME = {"Fig.": "Figure", "TABLE": "Table"}
 BARS = {
     "tailoring": ("tailoring_table1", "pdp_worse_cases", "ale_worse_cases", "pfi_bike"),
@@ -56,10 +57,11 @@ def numbered(text: str) -> list[str]:
 def names(item: Item) -> set[str]:
     """The numbered things that an entry stands for: its name may be "Figures 2 and 3" or "Table 1"."""
     found = set()
-    for kind, numbers in re.findall(
-        r"(Figure|Table|Algorithm|Theorem|Lemma|Corollary|Proposition)s?\s+([\dA-Z., and]+)", item["name"]
-    ):
-        found |= {f"{kind} {number}" for number in re.findall(r"\d+(?:\.\d+)*|[IVX]+(?:\.\d+)*|[A-Z]\.\d+", numbers)}
+    pieces = re.split(r"(Figure|Table|Algorithm|Theorem|Lemma|Corollary|Proposition)s?\s+", item["name"])
+    for kind, rest in zip(pieces[1::2], pieces[2::2], strict=True):
+        numbers = re.match(r"[\dA-Za-z., ]*", rest)
+        assert numbers is not None
+        found |= {f"{kind} {number}" for number in re.findall(NUMBER, numbers[0])}
     return found
 
 

@@ -48,8 +48,8 @@ HOW = {
     "of which ours takes them",
     "as published": "epsilon by privacy loss distributions; the paper claims 2 for sigma 1.3",
     "networks": "DP-SGD with batches of 2 000, 20 epochs, clip 0.1, momentum 0.9; learning rates from 50 000 / 10 000 of "
-    "the training images; attributions of 200 test images of Fashion-MNIST, three runs each. The networks with privacy: 10 epochs, learning "
-    "rate 8, two runs each, on a CPU, beside one network without privacy",
+    "the training images; attributions of 200 test images of Fashion-MNIST, three runs each. With privacy: 10 epochs, "
+    "learning rate 8, two runs, on a CPU, beside one network without privacy",
     "shuffled": "at least: the likelihood ratio of rows that all point to one side but one, simulated, at 99.8 % "
     "confidence; at most: an epoch as one Gaussian sum",
     "hospital": "Diabetes 130, first encounters of 71 518 people, three classes; delta 2e-5",

@@ -22,7 +22,7 @@ from ..solve.curves.importance import LossFunction, loss_of
 from . import effects
 from .effects import Orders, drawn_effects
 from .joint_sum import Estimate, JointExplainer, Summand, ask_joint, released_rows
-from .permutation_importance import plan_importance
+from .permutation_importance import VERSION, plan_importance
 from .recipe import Recipe, Terms
 from .shap_global import plan_shap_importance
 
@@ -93,9 +93,11 @@ class GlobalReport(JointExplainer[Report]):
         self.label = f"{', '.join(self.parts)} of {len(self._names)} columns"
 
     def options(self) -> dict[str, JsonValue] | None:
-        """With the loss as it is known by."""
+        """With the loss as it is known by, and what version importances are of."""
         loss = [] if self._loss is None else self._loss.identity(self.key)
-        return None if loss is None else {**(super().options() or {}), "loss": loss, "loss_bound": None}
+        named: dict[str, JsonValue] = {"loss": loss, "loss_bound": None}
+        named |= {} if self._loss is None else {"importance": VERSION}
+        return None if loss is None else {**(super().options() or {}), **named}
 
     def recipe(self, terms: Terms) -> Recipe[Report]:
         """Histograms, sizes of effects for the clips, then one joint sum for all parts."""

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._types import Floats, Indices
+from ...results.band_claim import TWO_SIDED_95
 
 SIZE_BINS = 20
 """Of norms: the smallest end is 2^-9.5 of the largest possible one."""
@@ -36,7 +37,7 @@ SMALLEST_STEP = 0.05
 LEAST_TOLD = 0.3
 """Of the usual part of the rows that tells about a step, below which a step's noise counts no more for the clip."""
 GRID_COUNTS = 240
-WIDER_THAN_NORMAL = 2.1183 / 1.95996
+WIDER_THAN_NORMAL = 2.1183 / TWO_SIDED_95
 """The band of 95 % of a Laplace variable, in standard deviations, over that of a normal one; bands of noise in the largest
 norm, and of sums of either, lie below it."""
 
