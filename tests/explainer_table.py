@@ -224,6 +224,7 @@ TABLE: list[Row] = [
         lambda data, model, **more: vt.AccumulatedEffects(data, model, columns=["hours"], key="table", **more),
         questions=4,
         quote_within=10.0,
+        currency=EPSILON,
     ),
     Row(
         "partial dependence with Laplace noise",

@@ -250,10 +250,10 @@ def staff(n=3000):
     return held
 
 
-def private(held=None, epsilon=1e6, **more):
+def private(held=None, epsilon=1e6, training=(0, 0), **more):
     held = staff() if held is None else held
     n = len(held["age"])
-    budget = vt.Budget(epsilon, 1e-6)
+    budget = vt.Budget(epsilon, 1e-6, training=training)
     return vt.PrivateData(held, STAFF, name="staff", n_rows_public=n, target="rich", budget=budget, ledger="memory", **more)
 
 
@@ -266,7 +266,7 @@ def model():
 
 @pytest.mark.parametrize("row", TABLE, ids=[row.name for row in TABLE])
 def test_every_explainer_takes_rows_with_codes(row: Row):
-    explainer = row.make(private(), model())
+    explainer = row.make(private(training=(10, 0)), model())
     result = explainer(epsilon=row.epsilon) if row.points is None else explainer(row.points, epsilon=row.epsilon)
     assert np.isfinite(result.guarantee.epsilon)
 

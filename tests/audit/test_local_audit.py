@@ -144,9 +144,9 @@ def recorded(what):
     """Take down what is asked of the vault, and what it answers."""
     real = vt.PrivateData.ask_reserved
 
-    def ask(data, reservation, question, *, mu, **step):
-        answer = real(data, reservation, question, mu=mu, **step)
-        what.append((question, mu, answer))
+    def ask(data, reservation, question, *, price, **step):
+        answer = real(data, reservation, question, price=price, **step)
+        what.append((question, price, answer))
         return answer
 
     with mock.patch.object(vt.PrivateData, "ask_reserved", ask):

@@ -22,7 +22,16 @@ from vitrail.explain.linear.fitting import Fitting
 from vitrail.explain.recipe import Explainer
 from vitrail.serve import kinds, shapes
 
-NOT_JSON = {"any curve", "any ranking", "any ranking of the first", "local adaptive", "local enhanced", "local rows"}
+LAPLACE = {"partial dependence with Laplace noise", "accumulated effects with Laplace noise"}
+NOT_JSON = {
+    "any curve",
+    "any ranking",
+    "any ranking of the first",
+    "local adaptive",
+    "local enhanced",
+    "local rows",
+    *LAPLACE,
+}
 WHY_NOT = "a service takes no code, no history of somebody's own, and explains on private rows by a pane"
 WRAPPED = {"local classes", "local moments", "local cells", "local cells by sex"}
 """Rows of the table that are no explainers of the library but stand for one."""

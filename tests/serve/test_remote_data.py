@@ -22,8 +22,16 @@ from vitrail.results.synopsis import Synopsis
 from vitrail.serve.remote_data import RemoteData
 from vitrail.solve.linear.labelled_rows import RowsExplainer
 
-NOT_TAKEN = {"any curve", "any ranking", "any ranking of the first", "local adaptive", "local enhanced"}
-"""Rows of the table that take a function, or a history of somebody's own."""
+NOT_TAKEN = {
+    "any curve",
+    "any ranking",
+    "any ranking of the first",
+    "local adaptive",
+    "local enhanced",
+    "partial dependence with Laplace noise",
+    "accumulated effects with Laplace noise",
+}
+"""Rows of the table that take a function, a history of somebody's own, or a noise that the service chooses itself."""
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +94,7 @@ def test_a_service_answers_as_local_data_does(row: Row, place: Place, data: Remo
 def test_code_and_histories_are_not_sent(row: Row, data: RemoteData, model: vt.Model) -> None:
     explainer, points = asked(row, data, model)
     before = data.budget.spent_epsilon
-    with pytest.raises(InvalidInput, match=r"takes no code|which no service offers"):
+    with pytest.raises(InvalidInput, match=r"takes no code|which no service offers|takes Laplace noise by itself"):
         explainer(epsilon=1.0) if points is None else explainer(points, epsilon=1.0)
     assert data.budget.spent_epsilon == before
 

@@ -369,15 +369,15 @@ class Conversation(Generic[R]):
     # --- an auditor's rows -------------------------------------------------------------------------------------------
 
     def on(self, rows: PublicRows, *, epsilon: Given = None, mu: Given = None) -> tuple[R, tuple[Release, ...]]:
-        """Have the conversation with rows of one's own: the result, and every release it was made of. No ledger."""
-        releases, price = list[Release](), self.currency.price(epsilon, mu, self.data.delta)
+        """With rows of one's own, at any price: the result, and every release it was made of. No ledger."""
+        releases, any_mu = list[Release](), mu is not None and epsilon is None and not self.currency.in_epsilon
+        price = _checks.positive("mu", mu) if any_mu else self.currency.price(epsilon, mu, self.data.delta)
 
         def answer(ask: Ask, units: int, step: int) -> Release:
             releases.append(rows.ask(ask.question, mu=price_of_units(ask.question, units), delta=self.data.delta))
             return releases[-1]
 
-        result = self.run(self.terms(price), self.currency.units(price), answer)
-        return result, tuple(releases)
+        return self.run(self.terms(price), self.currency.units(price), answer), tuple(releases)
 
 
 class Explainer(ABC):

@@ -233,6 +233,7 @@ REFUSED: Mapping[str, str] = {
     "view": "a view is a function of rows, and a service takes no code",
     "key": "models of a service are files, known by their content",
     "training_guarantee": "how a model was trained is for its owner to say",
+    "noise": "a service takes Laplace noise by itself, where few levels are asked about and there is a purse for it",
     "page": "the words of pages are the owner's, in the declaration",
 }
 """What has no place in requests, and why."""

@@ -79,7 +79,7 @@ def test_widths_are_of_the_right_size_and_shrink_with_the_price() -> None:
     assert found.half_widths == pytest.approx(real, rel=1e-3)
     for part, width in real.items():
         expected, claim = quote.half_widths[part]
-        assert width / 3 < expected < width * 3
+        assert width / 4 < expected < width * 4
         assert dearer.half_widths[part][0] < expected
         assert f"{part} +-{expected:.2g} ({claim.mark})" in str(quote)
         assert quote.to_json()["half_widths"][part] == expected

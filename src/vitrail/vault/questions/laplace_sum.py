@@ -117,7 +117,7 @@ class LaplaceSum(RowQuestion):
         moved = facts.sensitivity_factor * limit
         scale = math.ceil(moved / Fraction(price))
         if scale > LARGEST_SCALE:
-            raise InvalidInput(f"epsilon is {price:g}, and noise of that width cannot be drawn; ask for a larger epsilon")
+            raise InvalidInput(f"epsilon is {price!r}, and noise of that width cannot be drawn; ask for a larger epsilon")
         return LaplaceSumPlan(self, step, limit, moved, scale)
 
 
@@ -203,7 +203,7 @@ def to_cells(
     --------
     >>> rows = np.array([[0.3, -0.8], [3.0, 4.0], [np.nan, 0.0]])
     >>> to_cells(rows, 1.0, 0.25, 4, "l1").tolist(), to_cells(rows, 1.0, 0.25, 4, "max").tolist()
-    ([[1.0, -3.0], [1.0, 2.0], [0.0, 0.0]], [[1.0, -3.0], [4.0, 4.0], [0.0, 0.0]])
+    ([[1.0, -2.0], [1.0, 2.0], [0.0, 0.0]], [[1.0, -3.0], [4.0, 4.0], [0.0, 0.0]])
     """
     each = np.ones(len(contributions)) if among is None else among
     with np.errstate(all="ignore"):
