@@ -55,8 +55,8 @@ def size_bins(norms: Floats, largest: float) -> Indices:
 def step_scales(outputs: Floats) -> Floats:
     """What the changes at every step are divided by, at most 1; ``outputs`` of public rows (rows, levels), in order.
 
-    The square root is the middle way: with a forest on German credit the size itself did better than it at a small price and
-    worse at a large one, and no scale worse than either on most columns.
+    The square root is the middle way between no scale and the size itself. It was found on Adult and Framingham, and then
+    looked at with a forest on German credit: errors were a little smaller in the mean, and on half of the columns.
 
     Examples
     --------

@@ -25,9 +25,8 @@ which changes no order: what is cut off follows importance better than it follow
 What columns may differ by is in the bands of scores.
 
 All of that was chosen on HELOC, COMPAS, German credit, Diabetes 130 and ACS, with forests, boosted trees and networks,
-classes and numbers. Clips for rows remembered three times, not put back, and room for every reach gave 83 and 90 % of pairs
-of columns in order at epsilon 0.5 and 2 from the noisy means alone, 89 and 93 % combined with private rows; these give 87
-and 93 %, 90 and 94 % combined, and bands hold as often.
+classes and numbers, but for ``CLASS_MEMORY``. Clips for rows remembered three times, not put back, and room for every reach
+put fewer pairs of columns in order, and bands held as often.
 
 *Reference rows that do not differ* (private rows of few rows at a low price may all be alike) say nothing of differences:
 then there is one row for every column, which reaches as far as it can in that column.
